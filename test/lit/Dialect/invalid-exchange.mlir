@@ -2,18 +2,15 @@
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 // expected-error @below {{argument 'x': expected access "read" of a tensor of all ranks in a kernel without an exchange, got "update"; declare it Peers[In[…]]}}
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 // expected-error @below {{argument 'x': expected access "update" of a tensor of all ranks in a kernel with an exchange, got "read"; declare it Peers[InOut[…]]}}
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers}) {
   %c1 = arith.constant 1 : index
@@ -45,7 +42,6 @@ mlafix.kernel @k() {
 // -----
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -58,7 +54,6 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
 // -----
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}, %on: i1) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -72,7 +67,6 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
 // -----
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -86,7 +80,6 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
 // -----
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -104,7 +97,6 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
 
 !rows = memref<?xf32, strided<[?], offset: ?>>
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
-
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers},
                  %y: !rows {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index

@@ -3,80 +3,64 @@
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G k)"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G k)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G K J)"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G K J)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G)"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G 0)"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G 0)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G  K)"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G  K)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G K"}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G K"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected the size of dim "(G 128)" to be dynamic until its names are bound, got 512}}
 mlafix.kernel @k(%x: memref<?x512xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(G 128)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x512xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'x': expected the size of dim "(4 128)" to be 512, got 500}}
 mlafix.kernel @k(%x: memref<?x500xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(4 128)"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x500xf32, strided<[?, 1], offset: ?>>
-  mlafix.forall (%t) in (%n) {
-  }
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -85,8 +69,7 @@ mlafix.kernel @k(%x: memref<?x500xf32, strided<[?, 1], offset: ?>> {mlafix.dims 
 mlafix.kernel @k(%x: memref<4xf32, strided<[1], offset: ?>> {mlafix.dims = ["G"], mlafix.access = "read"},
                  %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["(G 128)"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----

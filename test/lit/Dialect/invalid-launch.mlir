@@ -228,155 +228,110 @@
 // -----
 
 // expected-error @below {{expected argument 3 of #mlafix.guard<beyond_cache, args = [3]> to be a tensor that is not absent, got f32}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [#mlafix.guard<beyond_cache, args = [3]>]} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %f: f32) attributes {guards = [#mlafix.guard<beyond_cache, args = [3]>]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected argument 4 of #mlafix.guard<distinct, args = [0, 4]> to be a tensor that is not absent, got a kernel of 4 arguments}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [#mlafix.guard<distinct, args = [0, 4]>]} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %f: f32) attributes {guards = [#mlafix.guard<distinct, args = [0, 4]>]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected a dim below 1 in #mlafix.guard<stride, arg = 2, dim = 1, value = 1>, got 1}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [#mlafix.guard<stride, arg = 2, dim = 1, value = 1>]} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) attributes {guards = [#mlafix.guard<stride, arg = 2, dim = 1, value = 1>]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected the first argument of #mlafix.guard<same_strides, args = [1, 0]> to be one that is never omitted, got an optional one}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [#mlafix.guard<same_strides, args = [1, 0]>]} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional}) attributes {guards = [#mlafix.guard<same_strides, args = [1, 0]>]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected arguments of one rank in #mlafix.guard<same_strides, args = [0, 2]>, got ranks 2 and 1}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [#mlafix.guard<same_strides, args = [0, 2]>]} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) attributes {guards = [#mlafix.guard<same_strides, args = [0, 2]>]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{attribute 'guards' failed to satisfy constraint: guards}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {guards = [16]} {
+mlafix.kernel @k() attributes {guards = [16]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{attribute 'geometry' failed to satisfy constraint: launch geometry}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = {kind = "rows"}} {
+mlafix.kernel @k() attributes {geometry = {kind = "rows"}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected a plan beside a geometry, got none}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.cpu<[], rows_per_block = 1>} {
+mlafix.kernel @k() attributes {geometry = #mlafix.cpu<[], rows_per_block = 1>} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected argument 3 of #mlafix.extent<arg = 3> to be an index, i64 or i32, got f32}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.cpu<[<arg = 3>], rows_per_block = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %f: f32) attributes {geometry = #mlafix.cpu<[<arg = 3>], rows_per_block = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected argument 5 of #mlafix.extent<arg = 5> to be an index, i64 or i32, got a kernel of 4 arguments}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.grid<[<arg = 5>], rows_per_block = 1, threads = 32, least_threads = 32>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %f: f32) attributes {geometry = #mlafix.grid<[<arg = 5>], rows_per_block = 1, threads = 32, least_threads = 32>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected a dim below 2 in #mlafix.extent<arg = 0, dim = 2>, got 2}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<arg = 0, dim = 2>], rows_per_block = 1, threads = 32, blocks_per_sm = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+mlafix.kernel @k(%y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional}) attributes {geometry = #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<arg = 0, dim = 2>], rows_per_block = 1, threads = 32, blocks_per_sm = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected argument 3 of #mlafix.extent<arg = 3, dim = 0> to be a tensor that is not absent, got f32}}
-mlafix.kernel @k(
-    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
-    %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
-    %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.groups<[], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 3, dim = 0>>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                 %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
+                 %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %f: f32) attributes {geometry = #mlafix.groups<[], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 3, dim = 0>>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }

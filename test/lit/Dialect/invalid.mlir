@@ -4,8 +4,7 @@
 // expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1, got 'f64'}}
 mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -13,8 +12,7 @@ mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected a strided layout, got}}
 mlafix.kernel @k(%x: memref<?xf32, affine_map<(d0) -> (d0 mod 2)>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -22,8 +20,7 @@ mlafix.kernel @k(%x: memref<?xf32, affine_map<(d0) -> (d0 mod 2)>> {mlafix.dims 
 // expected-error @below {{argument 'x': expected no memory space, got 3}}
 mlafix.kernel @k(%x: memref<?xf32, 3> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -31,8 +28,7 @@ mlafix.kernel @k(%x: memref<?xf32, 3> {mlafix.dims = ["n"], mlafix.access = "rea
 // expected-error @below {{argument 'x': expected 'mlafix.access' to be "read", "write", "update" or "absent", got none}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -40,8 +36,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{got "modify"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "modify"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -49,8 +44,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected 'mlafix.dims' to name 1 dims, got none}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -58,8 +52,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.access = "re
 // expected-error @below {{argument 'x': expected 'mlafix.dims' to name 1 dims, got 2}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n", "m"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -67,8 +60,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n",
 // expected-error @below {{argument 'x': expected 'mlafix.dims' to hold names, got 1}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = [1], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -76,8 +68,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = [1], 
 // expected-error @below {{argument 'x': expected dim "H" to be the same in all arguments, got ? and 8}}
 mlafix.kernel @k(%x: memref<8x?xf32> {mlafix.dims = ["H", "H"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -85,8 +76,7 @@ mlafix.kernel @k(%x: memref<8x?xf32> {mlafix.dims = ["H", "H"], mlafix.access = 
 // expected-error @below {{argument 'x': expected 'mlafix.dtype' to be an upper-case name, got "t"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "t"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -95,8 +85,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 mlafix.kernel @k(%x: memref<?xbf16> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "T"},
                  %y: memref<?xf16> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "T"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -104,8 +93,7 @@ mlafix.kernel @k(%x: memref<?xbf16> {mlafix.dims = ["n"], mlafix.access = "read"
 // expected-error @below {{argument 'x': expected a memref or one of index, i64, i32, f32, i1, got 'f64'}}
 mlafix.kernel @k(%x: f64 ) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -113,8 +101,7 @@ mlafix.kernel @k(%x: f64 ) {
 // expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor that is always given, got "n"}}
 mlafix.kernel @k(%x: index {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -122,15 +109,13 @@ mlafix.kernel @k(%x: index {mlafix.at_most = "n"}) {
 // expected-error @below {{argument 'x': expected 'mlafix.at_most' of an integer, got one of 'f32'}}
 mlafix.kernel @k(%x: f32 {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{expected a kernel without results, got 1}}
-mlafix.kernel @k(%x: f32) -> f32 {
-}
+mlafix.kernel @k() -> f32 {}
 
 // -----
 
@@ -138,8 +123,7 @@ mlafix.kernel @k(%x: f32) -> f32 {
 "mlafix.kernel"() <{arg_names = [], function_type = (f32) -> (), sym_name = "k"}> ({
 ^bb0(%x: f32):
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
   mlafix.return
 }) : () -> ()
 
@@ -149,39 +133,31 @@ mlafix.kernel @k(%x: f32) -> f32 {
 "mlafix.kernel"() <{arg_names = ["x", "x"], function_type = (f32, f32) -> (), sym_name = "k"}> ({
 ^bb0(%x: f32, %y: f32):
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
   mlafix.return
 }) : () -> ()
 
 // -----
 
 // expected-error @below {{expected a grid (mlafix.forall or mlafix.ragged_forall) in a kernel, got none}}
-mlafix.kernel @k(%x: f32) {
-}
+mlafix.kernel @k() {}
 
 // -----
 
 mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
   // expected-error @below {{expected one grid in a kernel, got a second}}
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k() {
   // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an operation with effects: put it into the grid}}
   %a = memref.alloca() : memref<4xf32>
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -191,27 +167,19 @@ mlafix.kernel @k(%m: index) {
   // expected-note @below {{computed here}}
   %two = arith.addi %m, %c1 : index
   // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed from upper-case dims, got one that is computed from other values: pass it as an argument}}
-  mlafix.forall (%t) in (%two) {
-  }
+  mlafix.forall (%t) in (%two) {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k() {
   // expected-error @below {{expected at least one extent, got none}}
-  mlafix.forall () in () {
-  }
+  mlafix.forall () in () {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected 2 indices in the body, got 1}}
   "mlafix.forall"(%c1, %c1) ({
@@ -222,10 +190,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected indices of type index, got 'i32'}}
   "mlafix.forall"(%c1) ({
@@ -236,10 +201,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a body that yields nothing, got 1 values}}
   mlafix.forall (%t) in (%c1) {
@@ -249,60 +211,46 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   // expected-error @below {{expected cu_seqlens to be a kernel argument of rank 1 and type i32, got}}
   mlafix.ragged_forall (%seg, %row) in (%lse, %n) : memref<?x?xf32, strided<[?, ?], offset: ?>> where {
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-
-  }
+  } do {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   // expected-error @below {{expected (%segment, %row, inner indices…) in (%cu_seqlens, %rows, inner extents…), got 1 indices and 2 operands}}
   mlafix.ragged_forall (%seg) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-
-  }
+  } do {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   // expected-error @below {{expected a predicate that yields one i1, got 0 values}}
   mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
     mlafix.yield
-  } do {
-
-  }
+  } do {}
 }
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   // expected-error @below {{expected a body that yields nothing, got values}}
@@ -327,8 +275,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %v = mlafix.load %x[%seg, %seg] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-  }
+  } do {}
 }
 
 // -----
@@ -345,8 +292,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     mlafix.store %zero, %out[%seg, %seg, %seg] : f32, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-  }
+  } do {}
 }
 
 // -----
@@ -407,10 +353,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -452,10 +395,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -469,10 +409,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -483,10 +420,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -498,10 +432,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -512,10 +443,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -526,10 +454,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -540,10 +465,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -554,10 +476,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -655,10 +574,9 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+                 %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -669,10 +587,8 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+                 %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -734,8 +650,7 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a dim below the rank, 1, got 1}}
   %n = memref.dim %x, %c1 : memref<?xf32>
-  mlafix.forall (%t) in (%n) {
-  }
+  mlafix.forall (%t) in (%n) {}
 }
 
 // -----
@@ -743,8 +658,7 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
 mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}, %i: index) {
   // expected-error @below {{expected a constant as the number of a dim, got an argument of 'mlafix.kernel'}}
   %n = memref.dim %x, %i : memref<?xf32>
-  mlafix.forall (%t) in (%i) {
-  }
+  mlafix.forall (%t) in (%i) {}
 }
 
 // -----
@@ -752,8 +666,7 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
 // expected-error @below {{argument 'x': expected no offset, or a dynamic one (the host's pointer is to the first element), got 5}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -761,8 +674,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1, got 'index'}}
 mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -770,17 +682,15 @@ mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read
 // expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'T' for two of them}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, mlafix.list, mlafix.swizzle, got mlafix.at_mots}}
-mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
+mlafix.kernel @k(%m: index {mlafix.at_mots = "n"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -788,17 +698,15 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected 'mlafix.optional' without a value, got false}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional = false}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{argument 'm': expected 'mlafix.at_most' to name a dim of a tensor that is always given, got "n"}}
-mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}, %m: index {mlafix.at_most = "n"}) {
+mlafix.kernel @k(%m: index {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -806,8 +714,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 mlafix.kernel @k() {
   %m = arith.constant -1 : index
   // expected-error @below {{expected extents that are not negative, got -1}}
-  mlafix.forall (%t) in (%m) {
-  }
+  mlafix.forall (%t) in (%m) {}
 }
 
 // -----
@@ -816,8 +723,7 @@ mlafix.kernel @k(%on: i1) {
   // expected-note @below {{computed here}}
   %m = arith.index_cast %on : i1 to index
   // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed from upper-case dims, got one that is computed from other values: pass it as an argument}}
-  mlafix.forall (%t) in (%m) {
-  }
+  mlafix.forall (%t) in (%m) {}
 }
 
 // -----
@@ -826,8 +732,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
   // expected-error @below {{expected extents of tensors that are always given, got a dim of 'x', which is optional; pass the extent as an integer argument}}
-  mlafix.forall (%t) in (%n) {
-  }
+  mlafix.forall (%t) in (%n) {}
 }
 
 // -----
@@ -837,8 +742,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   mlafix.ragged_forall (%seg, %row) in (%x, %n) : memref<?xi32, strided<[1], offset: ?>> where {
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-  }
+  } do {}
 }
 
 // -----
@@ -847,8 +751,7 @@ mlafix.kernel @k(%n: index) {
   %v = arith.constant dense<1.0> : tensor<4xf32, #mlafix.dim<4>>
   // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got a row: put it into the grid}}
   %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
-  mlafix.forall (%t) in (%n) {
-  }
+  mlafix.forall (%t) in (%n) {}
 }
 
 // -----
@@ -860,8 +763,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"
     %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
     %p = arith.cmpf ogt, %s, %s : f32
     mlafix.yield %p : i1
-  } do {
-  }
+  } do {}
 }
 
 // -----
@@ -874,15 +776,13 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"
 // expected-error @below {{argument 'x': expected sizes of at least 1, or dynamic ones, got 0}}
 mlafix.kernel @k(%x: memref<0xf32> {mlafix.dims = ["N"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -894,8 +794,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -907,8 +806,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -924,8 +822,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'H' for two of them}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -936,48 +833,32 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 // expected-error @below {{expected 'defaults' to name dims, dtypes and bases of the kernel, got 'Q'}}
-mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {Q = 1}} {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  mlafix.forall (%t, %h) in (%n, %n) {
-
-  }
+mlafix.kernel @k() attributes {defaults = {Q = 1}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{default of 'D': expected a size of at least 1, got "x"}}
-mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {D = "x"}} {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  mlafix.forall (%t, %h) in (%n, %n) {
-
-  }
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"}) attributes {defaults = {D = "x"}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{default of 'T': expected the name of a dtype, got "float"}}
-mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {T = "float"}} {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  mlafix.forall (%t, %h) in (%n, %n) {
-
-  }
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"}) attributes {defaults = {T = "float"}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
 
 // expected-error @below {{default of 'B': expected "e", "2" or another base, without a cycle, got "10"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "10"}} {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) attributes {defaults = {B = "10"}} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -990,8 +871,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // The defaults of bases must not form a cycle.
 // expected-error @below {{default of 'B': expected "e", "2" or another base, without a cycle, got "P"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "P", P = "B"}} {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) attributes {defaults = {B = "P", P = "B"}} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -1002,14 +882,9 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 // expected-error @below {{default of 'n': expected none, since the dim is dynamic, got 4}}
-mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {n = 4}} {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  mlafix.forall (%t, %h) in (%n, %n) {
-
-  }
+mlafix.kernel @k(%lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) attributes {defaults = {n = 4}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1029,9 +904,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -1058,11 +931,9 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 // expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'n' for two of them}}
-mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-                 %n: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) {
+mlafix.kernel @k(%n: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1070,8 +941,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{default of 'x': expected none, since this is an optional argument, got "absent"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) attributes {defaults = {x = "absent"}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1079,8 +949,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected 'mlafix.optional' beside access "absent", got none}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "absent"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1232,7 +1101,7 @@ mlafix.kernel @k() {
 
 // -----
 
-mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+mlafix.kernel @k() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1270,8 +1139,7 @@ mlafix.kernel @groups(%g: i32) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expected no group values or 4 (group, number of groups, threads of a group, this thread), got 2}}
-    mlafix.row groups(%g, %g) {
-    }
+    mlafix.row groups(%g, %g) {}
   }
 }
 
@@ -1288,9 +1156,8 @@ mlafix.kernel @half(%p: i1) {
 
 // -----
 
-mlafix.kernel @k(
-    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
-    %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
+                 %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expected tensors of one rank and dtype, got 'memref<?xf32, strided<[1], offset: ?>>' and 'memref<?xf16, strided<[1], offset: ?>>'}}
@@ -1311,8 +1178,7 @@ mlafix.kernel @buffer(%p: i1) {
 
 // -----
 
-mlafix.kernel @k(
-    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}) {
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %y = memref.cast %x : memref<?xf32, strided<[1], offset: ?>> to memref<?xf32, strided<[?], offset: ?>>
@@ -1326,8 +1192,7 @@ mlafix.kernel @k(
 // expected-error @below {{expected 'bounds' to be "guard" or "prove", got "none"}}
 mlafix.kernel @k() attributes {bounds = "none"} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1335,8 +1200,7 @@ mlafix.kernel @k() attributes {bounds = "none"} {
 // expected-error @below {{expected 'allow' to hold "races", "bounds" and "nan" alone, got "race"}}
 mlafix.kernel @k() attributes {allow = ["nan", "race"]} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1344,8 +1208,7 @@ mlafix.kernel @k() attributes {allow = ["nan", "race"]} {
 // expected-error @below {{argument 'x': expected 'mlafix.fill' of a tensor with access "write", got access "update"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update", mlafix.fill = 0.0 : f32}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1353,8 +1216,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 // expected-error @below {{argument 'x': expected a number of type f32 or "identity" as 'mlafix.fill', got 0 : i64}}
 mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1362,8 +1224,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 // expected-error @below {{argument 'x': expected an integer in the range of the dtype or "identity" as 'mlafix.fill', got 200 : i64}}
 mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 200}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1374,8 +1235,7 @@ mlafix.kernel @k(%x: f32) {
   %p = arith.cmpf ogt, %x, %zero : f32
   // expected-error @below {{expected a condition of integer arguments and sizes, in at most 256 steps, since it is before the grid, got one that a launch cannot compute}}
   mlafix.assume %p, "x > 0"
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1384,8 +1244,7 @@ mlafix.kernel @k(%p: i1) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a text of 1 to 1024 bytes in UTF-8 without control characters, got ""}}
   mlafix.assume %p, ""
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1404,8 +1263,7 @@ mlafix.kernel @k(%p: i1) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an operation with effects: put it into the grid}}
   mlafix.print "p = {}", %p : i1
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1414,8 +1272,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a table of integers, got 'f32'}}
   mlafix.distinct %x : memref<?xf32, strided<[1], offset: ?>>
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1424,8 +1281,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a table that is read, got access "update"}}
   mlafix.distinct %x : memref<?xi32, strided<[1], offset: ?>>
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1435,8 +1291,7 @@ mlafix.kernel @k() {
   %x = memref.alloca() : memref<4xi32>
   // expected-error @below {{expected an argument of the kernel, got a result of 'memref.alloca'}}
   mlafix.distinct %x : memref<4xi32>
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1539,8 +1394,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 // expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1 (two elements a byte), got 3}}
 mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1548,8 +1402,7 @@ mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 // expected-error @below {{argument 'x': expected a last dim with stride 1 for elements of f4e2m1, got}}
 mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 2], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1557,8 +1410,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 2], offset: ?>> {mlafix.di
 // expected-error @below {{argument 'x': expected a dtype variable to stand for elements of whole bytes, got f4e2m1}}
 mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "read", mlafix.dtype = "T"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1566,8 +1418,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 // expected-error @below {{argument 'x': expected no 'mlafix.fill' of f4e2m1, got one; declare InOut and fill it before the call}}
 mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "write", mlafix.fill = 0.0 : f32}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1621,8 +1472,7 @@ mlafix.kernel @k(%x: memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 // expected-error @below {{argument 'x': expected 'mlafix.swizzle' to be "128x4" or "8x4", got "64x4"}}
 mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "64x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1630,8 +1480,7 @@ mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = [
 // expected-error @below {{argument 'x': expected 'mlafix.swizzle' of a single tensor, got List}}
 mlafix.kernel @k(%x: memref<?x?x?xi8, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["", "m", "n"], mlafix.access = "read", mlafix.list = 8, mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1639,8 +1488,7 @@ mlafix.kernel @k(%x: memref<?x?x?xi8, strided<[?, ?, 1], offset: ?>> {mlafix.dim
 // expected-error @below {{argument 'x': expected elements of whole bytes beside 'mlafix.swizzle', got f4e2m1}}
 mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "four"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1648,8 +1496,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 // expected-error @below {{argument 'x': expected 2 dims or more beside 'mlafix.swizzle', got 1}}
 mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["m"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1657,8 +1504,7 @@ mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["m"],
 // expected-error @below {{argument 'x': expected a last dim with stride 1 beside 'mlafix.swizzle', got}}
 mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, ?], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1666,8 +1512,7 @@ mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, ?], offset: ?>> {mlafix.dims = [
 // expected-error @below {{argument 'x': expected a multiple of 128 rows, padding included, of a tensor with 'mlafix.swizzle', got 100}}
 mlafix.kernel @k(%x: memref<100x4xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1675,8 +1520,7 @@ mlafix.kernel @k(%x: memref<100x4xi8, strided<[?, 1], offset: ?>> {mlafix.dims =
 // expected-error @below {{argument 'x': expected a row stride that is a multiple of 4 and at least 6 for a tensor with 'mlafix.swizzle', got 6}}
 mlafix.kernel @k(%x: memref<?x6xi8, strided<[6, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1684,8 +1528,7 @@ mlafix.kernel @k(%x: memref<?x6xi8, strided<[6, 1], offset: ?>> {mlafix.dims = [
 // expected-error @below {{argument 'x': expected a row stride that is a multiple of 4 and at least 6 for a tensor with 'mlafix.swizzle', got 4}}
 mlafix.kernel @k(%x: memref<?x6xi8, strided<[4, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -1693,8 +1536,7 @@ mlafix.kernel @k(%x: memref<?x6xi8, strided<[4, 1], offset: ?>> {mlafix.dims = [
 // expected-error @below {{argument 'x': expected stride 4 in dim 1, since the columns of a tensor with 'mlafix.swizzle' follow each other, got 8}}
 mlafix.kernel @k(%x: memref<?x3x4xi8, strided<[?, 8, 1], offset: ?>> {mlafix.dims = ["m", "n", "k"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----

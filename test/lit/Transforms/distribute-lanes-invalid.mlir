@@ -6,9 +6,7 @@
 !col = memref<?xf32, strided<[1], offset: ?>>
 module attributes {mlafix.target = "sm_90"} {
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
-  mlafix.kernel @reduces(
-      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %sum: !col {mlafix.dims = ["n"], mlafix.access = "write"}
-  ) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
+  mlafix.kernel @reduces(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %sum: !col {mlafix.dims = ["n"], mlafix.access = "write"}) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -26,9 +24,7 @@ module attributes {mlafix.target = "sm_90"} {
 module attributes {mlafix.target = "sm_90"} {
   // The lanes wait for each other, since one lane stores an element that the other lanes load.
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
-  mlafix.kernel @waits(
-      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}
-  ) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
+  mlafix.kernel @waits(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
