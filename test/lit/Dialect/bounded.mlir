@@ -23,8 +23,7 @@ mlafix.kernel @scale(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "updat
 // expected-error @below {{expected a number from 1 to 2147483647 as the bound of dim 'b', got 0 : i64}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {most = {b = 0}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -32,8 +31,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"]
 // expected-error @below {{expected 'most' to bound lower-case dims of tensors that are always given, got 'B'}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["B"], mlafix.access = "read"}) attributes {most = {B = 8}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -41,8 +39,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["B"]
 // expected-error @below {{expected 'most' to bound lower-case dims of tensors that are always given, got 'b'}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read", mlafix.optional}) attributes {most = {b = 8}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----
@@ -50,8 +47,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"]
 // expected-error @below {{argument 'x': expected dim "b" to be at most 8, got 9}}
 mlafix.kernel @k(%x: memref<9xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {most = {b = 8}} {
   %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
+  mlafix.forall (%t) in (%c1) {}
 }
 
 // -----

@@ -199,8 +199,7 @@ mlafix.kernel @extents_stay() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: mlafix.forall (%{{.*}}, %{{.*}}) in (%c1, %c0)
-  mlafix.forall (%t, %h) in (%c1, %c0) {
-  }
+  mlafix.forall (%t, %h) in (%c1, %c0) {}
 }
 
 // -----

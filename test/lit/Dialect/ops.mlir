@@ -149,8 +149,7 @@ mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.d
     }
     // CHECK: mlafix.row groups(%m, %m, %m, %m) {
     // CHECK-NEXT: }
-    mlafix.row groups(%m, %m, %m, %m) {
-    }
+    mlafix.row groups(%m, %m, %m, %m) {}
     %a = llvm.mlir.zero : !llvm.ptr<1>
     // CHECK: mlafix.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> vector<8xbf16>
     %pack = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> vector<8xbf16>

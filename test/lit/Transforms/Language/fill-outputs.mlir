@@ -161,8 +161,7 @@ mlafix.kernel @loop(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", ml
 mlafix.kernel @nothing(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0.0 : f32}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !vec
-  mlafix.forall (%t) in (%n) {
-  }
+  mlafix.forall (%t) in (%n) {}
 }
 
 // -----
@@ -187,5 +186,4 @@ mlafix.kernel @ragged(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", 
 // expected-error @below {{got no grid}}
 mlafix.kernel @thread(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0.0 : f32})
     attributes {geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 128, least_threads = 128>, guards = [],
-                plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
-}
+                plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {}

@@ -19,8 +19,7 @@ mlafix.kernel @both(
   %G = memref.dim %q, %c1 : !heads
   %K = memref.dim %k, %c1 : !heads
   %heads = arith.addi %G, %K : index
-  mlafix.forall (%t, %h) in (%n, %heads) {
-  }
+  mlafix.forall (%t, %h) in (%n, %heads) {}
 }
 
 // CHECK-LABEL: mlafix.kernel @factor
@@ -39,6 +38,5 @@ mlafix.kernel @factor(
   mlafix.ragged_forall (%b, %t, %g) in (%cu, %n, %G) : !table where {
     %true = arith.constant true
     mlafix.yield %true : i1
-  } do {
-  }
+  } do {}
 }
