@@ -20,11 +20,7 @@ mlafix.kernel @halves(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "
   }
 }
 
-// -----
-
 // One half is left out.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @half(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "write"}) {
@@ -76,11 +72,7 @@ mlafix.kernel @pairs(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "w
   }
 }
 
-// -----
-
 // One member is left out.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @even(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "write"}) {
@@ -94,11 +86,7 @@ mlafix.kernel @even(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "wr
   }
 }
 
-// -----
-
 // A loop stores all groups.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: coverage: proved}}
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}
@@ -116,11 +104,7 @@ mlafix.kernel @loop(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "wr
   }
 }
 
-// -----
-
 // The loop ends before the last group.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @short(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "write"}) {
@@ -138,11 +122,7 @@ mlafix.kernel @short(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "w
   }
 }
 
-// -----
-
 // A loaded flag selects a branch, and both branches store member 0 of all pairs. Member 1 is stored after the branches.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: coverage: proved}}
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}
@@ -166,11 +146,7 @@ mlafix.kernel @branches(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access =
   }
 }
 
-// -----
-
 // A group index is beyond the last group.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: one writer: proved}}
 mlafix.kernel @beyond(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
@@ -202,11 +178,7 @@ mlafix.kernel @beyond(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "
   }
 }
 
-// -----
-
 // Each row of the grid stores one group of a tensor's row.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-
 // expected-remark @below {{x: coverage: proved}}
 // expected-remark @below {{x: one writer: proved}}
 // expected-remark @below {{x: bounds: proved}}

@@ -26,11 +26,6 @@ mlafix.kernel @both_branches(%out: !vec {mlafix.dims = ["n"], mlafix.access = "w
   }
 }
 
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
-!flags = memref<?xi1, strided<[?], offset: ?>>
-
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{flags: independence: proved}}
@@ -46,10 +41,6 @@ mlafix.kernel @no_else(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
     mlafix.store %one, %out[%t] if %flag : f32, !vec
   }
 }
-
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
 
 // Rows below and above a threshold are written.
 // expected-remark @below {{out: coverage: proved}}
@@ -68,10 +59,6 @@ mlafix.kernel @threshold(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
-
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @threshold_off_by_one(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %live: index {mlafix.at_most = "n"}) {
@@ -87,10 +74,6 @@ mlafix.kernel @threshold_off_by_one(%out: !vec {mlafix.dims = ["n"], mlafix.acce
     mlafix.store %zero, %out[%t] if %is_pad : f32, !vec
   }
 }
-
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
 
 // A loop writes pairs of elements. If the number of elements is odd, the last one is left out.
 // expected-remark @below {{out: one writer: proved}}
@@ -114,10 +97,7 @@ mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.d
   }
 }
 
-// -----
-
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!vec = memref<?xf32, strided<[?], offset: ?>>
 
 // Rows are written in reverse order, element by element. Conditions on a remainder and on a loaded value select the
 // store.
@@ -154,11 +134,6 @@ mlafix.kernel @backwards(%out: !mat {mlafix.dims = ["n", "m"], mlafix.access = "
   }
 }
 
-// -----
-
-!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!vec = memref<?xf32, strided<[?], offset: ?>>
-
 // The row with j = 0 writes out[t] for all rows with the same t. If h = 0, the grid has no rows, so nothing is written.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -176,10 +151,6 @@ mlafix.kernel @first_of_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "wr
     mlafix.store %v, %out[%t] if %first : f32, !vec
   }
 }
-
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
 
 // The rows of the grid are those of segments, which need not cover all elements.
 // expected-remark @below {{out: one writer: proved}}
@@ -224,8 +195,6 @@ mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>
     mlafix.store %x, %out[%t, %c2] : f32, memref<?x3xf32, strided<[?, ?], offset: ?>>
   }
 }
-
-// -----
 
 // Row t writes its elements in steps of 7, beginning at element t mod 4096. 7 and 4096 have no common factor, so every
 // element is written.
@@ -298,8 +267,6 @@ mlafix.kernel @turned_in_steps(%out: !rows {mlafix.dims = ["n", "64"], mlafix.ac
   }
 }
 
-// -----
-
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
 // One of two comparisons of the same floats is true. For NaN, it is the second one.
@@ -321,10 +288,6 @@ mlafix.kernel @compared_twice(%out: !vec {mlafix.dims = ["n"], mlafix.access = "
   }
 }
 
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
-
 // For NaN, neither comparison is true.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -343,10 +306,6 @@ mlafix.kernel @neither(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
     mlafix.store %zero, %out[%t] if %below : f32, !vec
   }
 }
-
-// -----
-
-!vec = memref<?xf32, strided<[?], offset: ?>>
 
 // One of the three comparisons is always true. The proofs relate only the first two, which compare the same two floats.
 // They do not model the comparison of a value with itself, which is true for NaN, so coverage is unknown.

@@ -15,9 +15,6 @@ mlafix.kernel @covered(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "wr
   }
 }
 
-// -----
-
-!rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}
 mlafix.kernel @gap(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "write"}, %v: f32) {
@@ -31,10 +28,7 @@ mlafix.kernel @gap(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "write"
   }
 }
 
-// -----
-
 // The load reads a slice whose last element was not written before.
-!rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: independence: proved}}
@@ -68,9 +62,6 @@ mlafix.kernel @shorter(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = "wri
   }
 }
 
-// -----
-
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !vec = memref<?xf32, strided<[?], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
@@ -93,10 +84,7 @@ mlafix.kernel @read_of_shorter(%y: !rows {mlafix.dims = ["n", "v"], mlafix.acces
   }
 }
 
-// -----
-
 // Slices count as written if a launch checks that rows are long enough.
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}
@@ -149,8 +137,6 @@ mlafix.kernel @cut_by_branches(%y: !rows {mlafix.dims = ["n", "16"], mlafix.acce
     }
   }
 }
-
-// -----
 
 // Two rows that store splats of one number store equal elements, which counts as one writer. The elements of a scan of
 // such a splat differ, so rows that store the scan to different slices store different elements.

@@ -72,8 +72,6 @@ llvm.func @angles(%x: f32) {
   llvm.return
 }
 
-// -----
-
 // An assembler that knows that a value is not negative compiles these comparisons wrongly for NaN, so NaN is tested by
 // setp.num.
 // CHECK-LABEL: llvm.func @comparisons

@@ -23,13 +23,6 @@ mlafix.kernel @identities_drop_out(
   }
 }
 
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!state = !mlafix.state<"D", e>
-
 // CHECK-LABEL: @only_identities
 mlafix.kernel @only_identities(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
@@ -42,13 +35,6 @@ mlafix.kernel @only_identities(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafi
     mlafix.store_state %m to %out[%t, %h] : !state, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!state = !mlafix.state<"D", e>
 
 // CHECK-LABEL: @nested_merges_flatten
 mlafix.kernel @nested_merges_flatten(
@@ -78,13 +64,6 @@ mlafix.kernel @nested_merges_flatten(
     mlafix.store_state %all to %out[%h, %h] : !state, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!state = !mlafix.state<"D", e>
 
 // CHECK-LABEL: @masks
 mlafix.kernel @masks(
@@ -132,13 +111,6 @@ mlafix.kernel @masks(
   }
 }
 
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!state = !mlafix.state<"D", e>
-
 // CHECK-LABEL: @constant_predicates
 mlafix.kernel @constant_predicates(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
@@ -168,13 +140,6 @@ mlafix.kernel @constant_predicates(
   }
 }
 
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!state = !mlafix.state<"D", e>
-
 // CHECK-LABEL: @rebase_to_its_own_base
 mlafix.kernel @rebase_to_its_own_base(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
@@ -190,8 +155,6 @@ mlafix.kernel @rebase_to_its_own_base(
     mlafix.store_state %b to %out[%t, %h] : !state, !rows
   }
 }
-
-// -----
 
 // Grids with an extent of 1 or 0 stay, since a grid is not a loop.
 // CHECK-LABEL: @extents_stay

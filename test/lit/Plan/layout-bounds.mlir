@@ -75,10 +75,7 @@ mlafix.kernel @two(%y: !rows {mlafix.dims = ["n", "c"], mlafix.access = "write"}
   }
 }
 
-// -----
-
 // The number of rows is a constant, so there are no code versions for smaller bounds.
-!ints = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<1024xi32, #mlafix.dim<"b" most 1024>>
 // CHECK-LABEL: mlafix.kernel @one_whole_dense
 // CHECK-NOT: at_most

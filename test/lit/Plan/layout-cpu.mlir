@@ -27,11 +27,6 @@ mlafix.kernel @copy(
   }
 }
 
-// -----
-
-!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
-!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
-
 // CHECK: @scale_streamed
 // CHECK-SAME: rows = 16>
 // CHECK: @scale_apart
@@ -56,11 +51,6 @@ mlafix.kernel @scale(
     mlafix.store %r, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
-!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
 // The scalars of rows are not computed in batches, since the kernel loads and stores %s: a row might read what the
 // scalars of another row wrote. No output can be an input, so one code version besides @running_streamed is enough.

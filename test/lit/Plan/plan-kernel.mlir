@@ -28,8 +28,6 @@ mlafix.kernel @d128_bf16_bf16(
   }
 }
 
-// -----
-
 !rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
@@ -64,8 +62,6 @@ mlafix.kernel @scaled(
   }
 }
 
-// -----
-
 // If the lanes of a row never wait for each other, their number need not be a power of two. A row of 12 packs then has
 // 12 lanes, and no lane is idle.
 // CHECK-LABEL: @d96_bf16_bf16_dense
@@ -88,8 +84,6 @@ mlafix.kernel @d96_bf16_bf16(
   }
 }
 
-// -----
-
 // CHECK-LABEL: @d192_f16_f16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 268435455>
 // CHECK-SAME: layout = <lanes = 8, packs = 3, pack = 8, rows = 32>
@@ -107,8 +101,6 @@ mlafix.kernel @d192_f16_f16(
     mlafix.store %v, %out[%t, %h] : tensor<192xf32, #mlafix.dim<192>>, memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>>
   }
 }
-
-// -----
 
 // CHECK-LABEL: @d512_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
@@ -128,8 +120,6 @@ mlafix.kernel @d512_bf16_bf16(
   }
 }
 
-// -----
-
 // CHECK-LABEL: @d576_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
 // CHECK-SAME: layout = <lanes = 32, packs = 3, pack = 8, rows = 8>
@@ -147,8 +137,6 @@ mlafix.kernel @d576_bf16_bf16(
     mlafix.store %v, %out[%t, %h] : tensor<576xf32, #mlafix.dim<576>>, memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>>
   }
 }
-
-// -----
 
 // CHECK-LABEL: @d128_f32_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
@@ -168,8 +156,6 @@ mlafix.kernel @d128_f32_f32(
   }
 }
 
-// -----
-
 // CHECK-LABEL: @d128_bf16_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
 // CHECK-SAME: layout = <lanes = 16, packs = 2, pack = 4, rows = 16>
@@ -187,8 +173,6 @@ mlafix.kernel @d128_bf16_f32(
     mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
   }
 }
-
-// -----
 
 // CHECK-LABEL: @d3_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 536870911>
@@ -208,8 +192,6 @@ mlafix.kernel @d3_bf16_bf16(
   }
 }
 
-// -----
-
 // CHECK-LABEL: @d1_f32_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 2147483647>
 // CHECK-SAME: layout = <lanes = 1, packs = 1, pack = 1, rows = 256>
@@ -227,8 +209,6 @@ mlafix.kernel @d1_f32_f32(
     mlafix.store %v, %out[%t, %h] : tensor<1xf32, #mlafix.dim<1>>, memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>>
   }
 }
-
-// -----
 
 // CHECK-LABEL: @d7168_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 4194303>

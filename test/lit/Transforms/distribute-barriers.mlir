@@ -1,6 +1,6 @@
 // Lanes of a row wait for each other if one could overtake another: between a row's store and a scalar load of the same
 // row, and at a loop's back edge. Accesses to whole rows need no wait, since a lane only accesses its own elements.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
@@ -29,11 +29,6 @@ mlafix.kernel @back_edge(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "u
     mlafix.store %s, %y[%t] : f32, memref<?xbf16, strided<[1], offset: ?>>
   }
 }
-
-// -----
-
-!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
-!tile = tensor<128xf32, #mlafix.dim<128>>
 
 // CHECK-LABEL: @rows_alone_fast
 // CHECK-NOT: nvvm.bar

@@ -52,8 +52,6 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
   }
 }
 
-// -----
-
 // A sum combines the lanes of each pack first, then the packs.
 // CHECK-LABEL: @sum_fast
 // CHECK-COUNT-6: nvvm.shfl.sync bfly

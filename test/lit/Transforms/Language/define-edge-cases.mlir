@@ -48,10 +48,6 @@ mlafix.kernel @shifts(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// -----
-
-!ints = memref<?xi32, strided<[?], offset: ?>>
-
 // CHECK-LABEL: @divisions
 mlafix.kernel @divisions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %k: i32) {
   %c0 = arith.constant 0 : index
@@ -96,10 +92,6 @@ mlafix.kernel @divisions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// -----
-
-!ints = memref<?xi32, strided<[?], offset: ?>>
-
 // CHECK-LABEL: @conversions
 mlafix.kernel @conversions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %x: f32) {
   %c0 = arith.constant 0 : index
@@ -130,10 +122,6 @@ mlafix.kernel @conversions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "writ
     mlafix.store %j, %y[%t] : i32, !ints
   }
 }
-
-// -----
-
-!ints = memref<?xi32, strided<[?], offset: ?>>
 
 // CHECK-LABEL: @loops
 mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %a: i32, %b: i32) {
@@ -228,8 +216,6 @@ mlafix.kernel @angle(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"},
   }
 }
 
-// -----
-
 !longs = memref<?xi64, strided<[?], offset: ?>>
 
 // MLIR would replace a cast to i32 and back by the original index. The pass therefore truncates to i32.
@@ -246,10 +232,6 @@ mlafix.kernel @narrowed(%y: !longs {mlafix.dims = ["n"], mlafix.access = "write"
     mlafix.store %long, %y[%t] : i64, !longs
   }
 }
-
-// -----
-
-!floats = memref<?xf32, strided<[?], offset: ?>>
 
 // minnum and maxnum of a number and NaN give the number; -0.0 is less than 0.0.
 // CHECK-LABEL: @extrema

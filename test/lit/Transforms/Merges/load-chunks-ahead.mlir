@@ -1,6 +1,6 @@
 // In a merge loop that lane groups share, the next chunk is loaded before the branch that merges the current chunk. The
 // first chunk is loaded before the loop.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ahead(
@@ -44,9 +44,6 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The loads would need too many registers, so nothing changes.
 // CHECK-LABEL: mlafix.kernel @many(
 mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -70,9 +67,6 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The loads depend on loaded values, so nothing changes.
 // CHECK-LABEL: mlafix.kernel @indexed(
 mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %places: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -98,9 +92,6 @@ mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 !half = memref<?xbf16, strided<[1], offset: ?>>
 // Only f32 loads with the widest access have the evict-first policy, not single elements or bf16.
 // CHECK-LABEL: mlafix.kernel @streamed(
@@ -137,9 +128,6 @@ mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, 
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The first chunk is loaded before the loop that finds the largest lse, in which groups wait for each other. The first
 // lses are loaded before the chunk.
 // CHECK-LABEL: mlafix.kernel @largest(
@@ -178,9 +166,6 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The second loop does not weigh its states relative to the result of the first loop (no `to_first`), so its first
 // chunk is loaded after the first loop.
 // CHECK-LABEL: mlafix.kernel @other(
@@ -218,9 +203,6 @@ mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l:
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // If each group has one chunk, code without loops is executed. This code finds the largest lse from the lses of the
 // chunk, and loads no others.
 // CHECK-LABEL: mlafix.kernel @only(
@@ -276,9 +258,6 @@ mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: 
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The first loop finds the largest lse from other lses than those that the second loop loads, so there is no code
 // without loops.
 // CHECK-LABEL: mlafix.kernel @apart(
@@ -322,9 +301,6 @@ mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // The pass compares the indices of the lses in both loops. It compares a value that an index uses several times only
 // once.
 // CHECK-LABEL: mlafix.kernel @powers(

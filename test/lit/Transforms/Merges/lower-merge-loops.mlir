@@ -23,9 +23,6 @@ mlafix.kernel @alone(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k:
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @shared
 mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
     attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, collected_chunks = 2, added_chunks = 8>} {
@@ -54,9 +51,6 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
   }
 }
 
-// -----
-
-!col = memref<?xf32, strided<[1], offset: ?>>
 // A merge loop of one f32 finds the largest number of all groups. The lanes of a group share the chunks of the group,
 // and combine their results in an element of shared memory that starts with -inf. If there is only one group, its lanes
 // exchange their results instead.

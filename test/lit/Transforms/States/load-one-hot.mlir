@@ -37,13 +37,6 @@ mlafix.kernel @target(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %
   }
 }
 
-// -----
-
-!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
-!ids = memref<?xi32, strided<[?], offset: ?>>
-!tile = tensor<512xf32, #mlafix.dim<512>>
-!numbers = tensor<512xi32, #mlafix.dim<512>>
-
 // In a call in place, y is the same tensor as x, so the memory of the row is written and the sum stays.
 // CHECK-LABEL: mlafix.kernel @in_place
 // CHECK: mlafix.reduce add
@@ -64,14 +57,6 @@ mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wr
     mlafix.store %sums, %y[%t] : !tile, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
-!col = memref<?xf32, strided<[?], offset: ?>>
-!ids = memref<?xi32, strided<[?], offset: ?>>
-!tile = tensor<512xf32, #mlafix.dim<512>>
-!numbers = tensor<512xi32, #mlafix.dim<512>>
 
 // The maximum of an element and -inf is the element, so the loaded element is stored as it is.
 // CHECK-LABEL: mlafix.kernel @maximum
@@ -98,14 +83,6 @@ mlafix.kernel @maximum(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
     mlafix.store %s, %y[%t] : f32, !col
   }
 }
-
-// -----
-
-!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
-!col = memref<?xf32, strided<[?], offset: ?>>
-!ids = memref<?xi32, strided<[?], offset: ?>>
-!tile = tensor<512xf32, #mlafix.dim<512>>
-!numbers = tensor<512xi32, #mlafix.dim<512>>
 
 // The maximum of an element and 0 may be 0, so it does not select the element, and the maximum stays.
 // CHECK-LABEL: mlafix.kernel @beside_zeros

@@ -77,12 +77,6 @@ mlafix.kernel @merge(
   }
 }
 
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!state = !mlafix.state<"D", e>
-
 // A running merge carries three values through scf.for, and divides once.
 // CHECK-LABEL: @running
 mlafix.kernel @running(
@@ -106,12 +100,6 @@ mlafix.kernel @running(
     mlafix.store_state %r to %out[%t, %c0] : !state, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!state = !mlafix.state<"D", e>
 
 // CHECK-LABEL: @select_and_rebase
 mlafix.kernel @select_and_rebase(
@@ -144,12 +132,7 @@ mlafix.kernel @select_and_rebase(
   }
 }
 
-// -----
-
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !bytes = memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!state = !mlafix.state<"D", e>
 
 // CHECK-LABEL: @optional_and_scaled
 mlafix.kernel @optional_and_scaled(
@@ -314,11 +297,6 @@ mlafix.kernel @summed(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %
   }
 }
 
-// -----
-
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
-
 // If the exponentials are stored, subnormal ones must stay.
 // CHECK-LABEL: @softmax
 // CHECK: math.exp %{{.*}} :
@@ -337,12 +315,6 @@ mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
     mlafix.store %z, %y[%t] : !tile, !rows
   }
 }
-
-// -----
-
-!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-!col = memref<?xf32, strided<[?], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
 
 // If the maximum of another row is subtracted, the largest term may be subnormal itself, so no term may be flushed.
 // CHECK-LABEL: @another

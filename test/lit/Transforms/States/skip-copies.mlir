@@ -1,6 +1,6 @@
 // A call is in place if the output is the tensor of one of the merged states. If it is, and all other states are
 // excluded, a branch skips the merge. The row is then written only if its lse is infinite or NaN.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -44,12 +44,7 @@ mlafix.kernel @threshold(
   }
 }
 
-// -----
-
-!rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !halves = memref<?x64xf16, strided<[?, 1], offset: ?>>
-!col = memref<?xf32, strided<[1], offset: ?>>
-!state = !mlafix.state<64, e>
 
 // None of these four merges can be skipped. Their reasons, in order:
 //
