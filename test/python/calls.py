@@ -152,6 +152,9 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("check_merge", lambda r: {"side_lses": [r.rows(H, N)]}, 'argument "side_lses": expected as many arrays as sides, 2, got 1'),
     ("check_attention", lambda r: {"k": r.rows(3, 2, 3, D)}, 'argument "k": expected a size of dim 2 that divides the 4 heads of out, got 3'),
     ("check_attention", lambda r: {"step_size": 0}, 'argument "step_size": expected 1 or more, got 0'),
+    ("check_states", lambda r: {"seam": -1}, 'argument "seam": expected a number from 0'),
+    ("check_states", lambda r: r.record(N - 1, H), 'argument "(record|out)": expected size .*got'),
+    ("check_merge", lambda r: {"sides": [], "side_lses": []}, 'argument "sides": expected 1 to 8 arrays, got 0'),
     ("check_blocks", lambda r: {"cache": r.rows(3, D)}, 'argument "cache": expected 3 dims'),
     ("check_metadata", lambda r: {"page_size": 0}, 'argument "page_size": expected 1 or more, got 0'),
     ("merge_attn_states", lambda r: {"suffix": r.rows(N + 1, H, D)}, 'argument "suffix": expected size 5 .*got 6'),
@@ -214,6 +217,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("combine_experts", lambda r: {"places": r.rows(N, 1)}, 'argument "places": expected dtype i64 or i32, got float32'),
     ("combine_experts", lambda r: {"shared": r.rows(N, D + 1)}, 'argument "shared": expected size 64'),
     ("blank_rows_without_indices", lambda r: {"indices": r.rows(N, 4)}, 'argument "indices": expected dtype i64 or i32, got float32'),
+    ("blank_rows_without_indices", lambda r: {"indices": r.ints(*[0] * (N * 8193)).reshape(N, 8193)}, '"indices": expected at most 8192 for each token .dim 1., got 8193'),
     ("blank_rows_without_indices", lambda r: {"indices": r.ints(1, 2)}, 'argument "indices": expected 2 dims'),
     ("fill_pad_rows", lambda r: {"live_rows": 6}, 'argument "live_rows": expected a value from 0 to 5.*got 6'),
     ("fill_pad_rows", lambda r: {"live_rows": r.ints(2, dtype=np.int64)}, 'argument "live_rows": expected dtype i32.*got i64'),
@@ -267,7 +271,6 @@ class Variant:
     run: Run
     counts: tuple[int, ...]
     bases: tuple[str, ...] = ("e", "2")
-    dtypes: tuple[str, ...] = ("bfloat16", "float16", "float32")
 
     def __repr__(self) -> str:
         return self.name
@@ -369,19 +372,14 @@ def _vllm(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) 
     return device.get(out), device.get(lse).T
 
 
-def _sglang(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    out, lse = sglang.merge_state_v2(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
-    return device.get(out), device.get(lse)
+def _plain(function: Callable[..., Any]) -> Run:
+    """Returns a `run` of a function that takes two states and returns a new one."""
 
+    def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+        out, lse = function(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
+        return device.get(out), device.get(lse)
 
-def _sgl_kernel(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    out, lse = sglang.merge_state_v1(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
-    return device.get(out), device.get(lse)
-
-
-def _flashinfer(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    out, lse = flashinfer.merge_state(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
-    return device.get(out), device.get(lse)
+    return run
 
 
 def _flash_attn(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
@@ -405,9 +403,9 @@ VARIANTS = [
     Variant("merge_states_list-hn", _list("hn"), (3,)),
     Variant("combine_split_kv", _split, (*MANY, 11)),
     Variant("vllm.merge_attn_states", _vllm, PAIR, bases=("e",)),
-    Variant("sglang.merge_state_v2", _sglang, PAIR, bases=("e",)),
-    Variant("sglang.merge_state_v1", _sgl_kernel, PAIR, bases=("2",)),
-    Variant("flashinfer.merge_state", _flashinfer, PAIR, bases=("2",)),
+    Variant("sglang.merge_state_v2", _plain(sglang.merge_state_v2), PAIR, bases=("e",)),
+    Variant("sglang.merge_state_v1", _plain(sglang.merge_state_v1), PAIR, bases=("2",)),
+    Variant("flashinfer.merge_state", _plain(flashinfer.merge_state), PAIR, bases=("2",)),
     Variant("flash_attn.flash_attn_combine", _flash_attn, MANY, bases=("e",)),
 ]
 BASES = {"e": np.e, "2": 2.0}

@@ -353,20 +353,3 @@ def test_metadata(device: Device) -> None:
     found = Record(device, 4, 1)
     ops.check_metadata(put(np.abs(lens)), cu_seqlens=put(starts), pages=4, page_size=8, **found.arrays)
     found.check(np.array([[0], [CLASS["falling offsets"]], [0], [0]]), 0, 0)
-
-
-def test_wrong_calls_say_what_is_wrong(device: Device) -> None:
-    put = device.put
-    out, found = put(np.zeros((3, 2, 8), F32)), Record(device, 3, 2).arrays
-    lens = put(np.zeros(2, np.int32))
-    for call, message in [
-        (lambda: ops.check_states(out, lens=lens, **found), 'argument "lens": expected size 3.*got 2'),
-        (lambda: ops.check_states(out, seam=-1, **found), 'argument "seam": expected a number from 0'),
-        (lambda: ops.visible_keys(put(np.zeros(3, np.int32)), lens, put(np.zeros(5, np.int32))), 'argument "cu_seqlens": expected at most 3 entries'),
-        (lambda: ops.check_states(out, live_rows=4, record=found["record"][:2], flags=found["flags"]), 'argument "live_rows"|argument "record"|argument "out"'),
-        (lambda: ops.check_merge(out, None, [], [], **found), 'argument "sides": expected 1 to 8 arrays, got 0'),
-        (lambda: ops.check_merge(out, None, [out], [out, out], **found), 'argument "side_lses": expected as many arrays as sides, 1, got 2'),
-        (lambda: ops.check_metadata(lens, pages=1, page_size=0, record=found["record"][:, :1], flags=found["flags"]), 'argument "page_size": expected 1 or more'),
-    ]:
-        with pytest.raises(mlafix.ArgumentError, match=message):
-            call()
