@@ -64,6 +64,12 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "merge_attn_states_copy": lambda r: r.merge(context_rows=3, copy_past_context=True),
     "merge_attn_states_copy_fp8": lambda r: r.merge(
         out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1)), context_rows=3, copy_past_context=True),
+    "merge_attn_states_groups": lambda r: r.merge(
+        out=r.out(dtype=E4M3), out_format=ops.Fp8Groups(r.out(N, H, 1), power_of_two=True, quantize_from="output")),
+    "merge_attn_states_nvfp4": lambda r: r.merge(
+        out=r.out(N, H, D // 2, dtype=np.uint8), out_format=ops.NvFp4(r.out(128, H * D // 16, dtype=np.uint8), 2.0, tiles="128x4", first_row=9)),
+    "merge_attn_states_mxfp4": lambda r: r.merge(
+        out=r.out(N, H, D // 2, dtype=np.uint8), out_format=ops.MxFp4(r.out(128, H * D // 32, dtype=np.uint8), rounding="ceil", tiles="128x4")),
     "merge_attn_states_gated": lambda r: r.merge(gate=r.rows(N, H)),
     "merge_state_in_place": lambda r: dict(v=r.rows(), s=r.rows(N, H), v_other=r.rows(), s_other=r.rows(N, H),
                                            mask=r.ints(1, 0, 1, 0, 1, dtype=np.uint8)),
@@ -89,13 +95,18 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "fixup_merge": lambda r: r.fixup_merge(),
     "fixup_merge_fp8": lambda r: r.fixup_merge(out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1))),
     "apply_sink": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H), out=r.out()),
+    "apply_sink_bases": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H, dtype=BF16), out=r.out(), base=("2", "e")),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
+    "merge_states_fp8": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1))),
     "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),
     "merge_states_mapped": lambda r: dict(
         out=r.out(), parts=r.rows(7, H, D), lses=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), part_map=r.ints(6, 5, 4, 3, 2, 1, 0),
         row_map=r.ints(4, 0, 2), sinks=r.rows(H)),
     "merge_states_mapped_sums": lambda r: dict(
         out=r.out(), parts=r.rows(7, H, D), lses=r.rows(7, H), part_sums=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), row_map=r.ints(4, 0, 2)),
+    "merge_states_mapped_groups": lambda r: dict(
+        out=r.out(dtype=E4M3), parts=r.rows(7, H, D), lses=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), row_map=r.ints(4, 0, 2), base=("2", "e"),
+        out_format=ops.Fp8Groups(r.out(N, H, 1))),
     "merge_states_list": lambda r: dict(vs=[r.rows(), r.rows()], ss=[r.rows(N, H), r.rows(N, H)], out=r.out()),
     "combine_split_kv": lambda r: dict(partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), out=r.out(1, N, H, D)),
     "fixup_zero_kv_rows": lambda r: dict(out=r.out(), lse=r.out(H, N), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N)),
@@ -141,6 +152,13 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
 FUNCTION_OF = {kernel: max((name for name in ops.__all__ if kernel.startswith(name)), key=len) for kernel in CALLS}
 """For each kernel, the public function that launches it. If a kernel is for a special case of this function, the
 kernel's name begins with the function's name."""
+
+
+def arrays(arguments: dict[str, Any]) -> list[Any]:
+    """Returns the arrays among the arguments of a call, with those of lists and the scales of a format."""
+    each = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value, getattr(value, "scales", None)])]
+    return [one for one in each if hasattr(one, "shape")]
+
 
 FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")]
 """Every function of `mlafix.ops` that launches its own kernel."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mlafix
-from calls import FUNCTIONS, WRONG, D, H, N, Right
+from calls import CALLS, FUNCTION_OF, FUNCTIONS, WRONG, D, H, N, Right, arrays
 from devices import Device
 from mlafix import ops
 from numerics import E4M3, F32, poison, same_bits
@@ -108,6 +108,8 @@ def test_bind_wants_its_outputs(device: Device) -> None:
         ops.merge_attn_states.bind(**{**arguments, "out": None})
     with pytest.raises(mlafix.ArgumentError, match='argument "out_lse": expected an array'):
         ops.merge_attn_states.bind(**{**arguments, "out_lse": None})
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "out": expected an array in bind\(\), since bound calls allocate nothing'):
+        ops.quantize_groups.bind(**{**right.arguments("quantize_groups"), "out": None})
     ops.merge_attn_states.bind(**{**arguments, "out_lse": None}, return_lse=False)()
 
 
@@ -119,17 +121,17 @@ def test_bind_takes_the_arguments_of_the_call_less_the_stream() -> None:
             operation.bind(**Right(Device()).arguments(function), stream=None)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_bound_calls_do_what_plain_calls_do(function: str, device: Device) -> None:
-    right = Right(device)
-    plain, bound = (right.arguments(function) for _ in range(2))
-    for flag in {"return_lse", "return_stats"} & set(getattr(ops, function).__annotations__):
+@pytest.mark.parametrize("kernel", CALLS)
+def test_bound_calls_do_what_plain_calls_do(kernel: str, device: Device) -> None:
+    """A bound call writes nothing before it is launched, and then the bits of a plain call."""
+    right, function = Right(device), getattr(ops, FUNCTION_OF[kernel])
+    plain, bound = (right.arguments(kernel) for _ in range(2))
+    for flag in {"return_lse", "return_stats"} & set(function.__annotations__):
         plain[flag] = bound[flag] = False
-    written = next(name for name in ("out", "v", "lse", "flags", "buffer", "cache", "x", "seq_lens") if name in plain)
-    getattr(ops, function)(**plain)
-    launch = getattr(ops, function).bind(**bound)
-    launch()
-    assert same_bits(device.get(bound[written]), device.get(plain[written]))
+    launch = function.bind(**bound)
+    for call in (lambda: None, lambda: (function(**plain), launch())):
+        call()
+        assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(arrays(plain), arrays(bound), strict=True))
 
 
 def test_poison_is_written_by_right_calls(device: Device) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,20 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import contract  # noqa: E402
-from calls import FUNCTIONS, Right  # noqa: E402
+from calls import FUNCTIONS, Right, arrays  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import ops  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not has_cuda(), reason="needs a GPU")
-
-
-def tensors(arguments: dict[str, Any]) -> list[Any]:
-    """Returns all tensors among the arguments of a call, including tensors in lists."""
-    found = []
-    for value in arguments.values():
-        found += [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, torch.Tensor)]
-    return found
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -48,19 +39,19 @@ def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: 
     with torch.cuda.graph(graph):
         captured = call()
     for _ in range(2):
-        for tensor in tensors(arguments):
+        for tensor in arrays(arguments):
             if tensor.is_floating_point() and tensor.element_size() > 1:
                 tensor.uniform_(0.5, 2)
-        before = [t.clone() for t in tensors(arguments)]
+        before = [t.clone() for t in arrays(arguments)]
         graph.replay()
         torch.cuda.synchronize()
-        after = [t.clone() for t in tensors(arguments)]
+        after = [t.clone() for t in arrays(arguments)]
         results = [r.clone() for r in (captured if isinstance(captured, tuple) else (captured,)) if r is not None]
-        for tensor, old in zip(tensors(arguments), before):
+        for tensor, old in zip(arrays(arguments), before):
             tensor.copy_(old)
         plain = getattr(ops, function)(**arguments)
         torch.cuda.synchronize()
-        for got, want in zip(after, tensors(arguments)):
+        for got, want in zip(after, arrays(arguments)):
             assert same_bits(device.get(got), device.get(want))
         for got, want in zip(results, plain if isinstance(plain, tuple) else (plain,)):
             assert same_bits(device.get(got), device.get(want))

@@ -299,33 +299,6 @@ def test_rows_of_one_word_in_tiles_have_any_stride(rng: np.random.Generator, lib
     assert (got[:, 4:] == POISON).all() and (got[N:, :4] == 0).all()
 
 
-def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
-    _, inputs = two(rng, BF16, D)
-    given = [device.put(array) for array in inputs]
-    merged, _ = ops.merge_attn_states(*given)
-    q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G), POISON, np.uint8))
-    where = ops.NvFp4(scales, GLOBAL, tiles="128x4", first_row=9, quantize_from="output")
-    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=where)
-    bound(None)
-    want, numbers = nvfp4(device.get(merged), GLOBAL)
-    np.testing.assert_array_equal(device.get(q), want)
-    np.testing.assert_array_equal(rows_of(device.get(scales), H * G)[9 : 9 + N].reshape(N, H, G), numbers)
-
-
-def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 64)).astype(F32)) for _ in range(2))
-    lse = torch.zeros(3, 5)
-
-    def merged(a: Any, b: Any) -> Any:
-        scales = torch.zeros((128, 12), dtype=torch.uint8)
-        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.NvFp4(scales, 2.0, tiles="128x4"))[0], scales
-
-    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
-    for got, want in zip(traced, merged(a, b)):
-        assert torch.equal(got, want)
-
-
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
     """The code stores a pack of eight elements as one word (on sm_100, a pack of sixteen as two words), and each scale

@@ -133,17 +133,3 @@ def test_an_output_of_a_byte_an_element_is_named(rng: np.random.Generator, where
     call, inputs = two(rng, BF16, D)
     with pytest.raises(ArgumentError, match=r'"out": expected shape \[7, 6, 64\], two elements of f4e2m1 in a byte, got \(7, 6, 128\)'):
         call(*inputs, out=made((N, H, D)), out_format=where)
-
-
-def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 64)).astype(F32)) for _ in range(2))
-    lse = torch.zeros(3, 5)
-
-    def merged(a: Any, b: Any) -> Any:
-        scales = torch.zeros((128, 8), dtype=torch.uint8)
-        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.MxFp4(scales, rounding="ceil", tiles="128x4"))[0], scales
-
-    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
-    for got, want in zip(traced, merged(a, b)):
-        assert torch.equal(got, want)

@@ -182,19 +182,6 @@ def test_there_may_be_no_rows(device: Device, shape: tuple[int, ...]) -> None:
         assert tuple(ops.quantize_fp8_static(x, 1.0).shape) == shape
 
 
-def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    x = torch.from_numpy(rng.standard_normal((5, 512)).astype(F32))
-    made = [(torch.zeros(5, 512, dtype=torch.float8_e4m3fn), torch.zeros(5, 4)) for _ in range(3)]
-    ops.quantize_groups(x, ops.Fp8Groups(made[0][1]), out=made[0][0])
-    torch.compile(lambda x, q, scales: ops.quantize_groups(x, ops.Fp8Groups(scales), out=q), fullgraph=True, backend="eager")(x, *made[1])
-    ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]), out=made[2][0])(None)
-    for q, scales in made[1:]:
-        assert torch.equal(q.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])
-    with pytest.raises(ArgumentError, match=r'argument "out": expected an array in bind\(\), since bound calls allocate nothing'):
-        ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]))
-
-
 WRONG = [
     (dict(x=np.ones((5, 64, 1, 1), F32)), r'argument "x": expected 2 dims \[n, D\] or 3 dims \[n, H, D\], got 4'),
     (dict(x=3.0), 'argument "x": expected an array, got float'),

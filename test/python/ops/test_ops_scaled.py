@@ -214,17 +214,6 @@ def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: De
                 np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
 
 
-def test_one_scale_in_bound_and_traced_calls(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    v, s, scale = torch.randn(5, 3, 2, 64), torch.randn(5, 3, 2), torch.full((1,), 0.02)
-    want, lse = ops.merge_states(v, s, out_format=ops.Fp8(scale))
-    traced = torch.compile(lambda v, s: ops.merge_states(v, s, out_format=ops.Fp8(scale)), fullgraph=True, backend="eager")(v, s)
-    out, out_lse = torch.empty_like(want), torch.full_like(lse, torch.nan)
-    ops.merge_states.bind(v, s, out=out, out_lse=out_lse, out_format=ops.Fp8(scale))(None)
-    for got, got_lse in (traced, (out, out_lse)):
-        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
-
-
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_calls_with_one_scale(rng: np.random.Generator, name: str) -> None:
     call, inputs = CALLS[name](rng, BF16)
@@ -315,16 +304,6 @@ def test_other_wrong_calls(rng: np.random.Generator) -> None:
         call(*inputs, out_format=ops.Fp8Groups(scales), lse_layout="xy")
 
 
-def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
-    _, inputs = two(rng, BF16)
-    given = [device.put(array) for array in inputs]
-    merged, _ = ops.merge_attn_states(*given)
-    q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((N, H, 2), np.nan, F32))
-    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(scales, quantize_from="output"))
-    bound(None)
-    check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
-
-
 def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
                                                                 tmp_path: Path) -> None:
     """Binding a call with arrays of one token compiles the code for any number of tokens. `mlafix.warmup` compiles the
@@ -359,18 +338,3 @@ def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, wo
     # The merge itself has one reciprocal.
     divisors = 0 if words else groups
     assert ptx.count("rcp.approx.ftz.f32") == 1 + divisors and "rcp.rn" not in ptx and ptx.count("div.rn.f32") == (8 * packs if divisors else 0)
-
-
-def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
-    """torch.compile traces a call without a graph break, also if its kernels were never launched before."""
-    torch = pytest.importorskip("torch")
-    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 192)).astype(F32)) for _ in range(2))
-    lse = torch.zeros(3, 5)
-
-    def merged(a: Any, b: Any) -> Any:
-        scales = a.new_empty((5, 3, 3))
-        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.Fp8Groups(scales, power_of_two=True), base="2")[0].view(torch.uint8), scales
-
-    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
-    for got, want in zip(traced, merged(a, b)):
-        assert torch.equal(got, want)

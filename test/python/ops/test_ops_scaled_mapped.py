@@ -178,18 +178,3 @@ def test_scales_lie_apart_from_all_else() -> None:
     given["lses"] = whole
     with pytest.raises(ArgumentError, match='argument "Fp8Groups.scales": expected memory apart from .*"lses"'):
         ops.merge_states_mapped(**given, out_format=ops.Fp8Groups(whole[:5]))
-
-
-def test_a_bound_call_and_a_traced_one(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    parts, lses, indptr = torch.randn(6, 2, 64), torch.randn(6, 2), torch.tensor([0, 2, 6], dtype=torch.int32)
-    made = [(torch.zeros(2, 2, 64, dtype=torch.float8_e4m3fn), torch.zeros(2, 2, 2)) for _ in range(3)]
-
-    def call(out: Any, scales: Any) -> None:
-        ops.merge_states_mapped(out, parts, lses, indptr, out_format=ops.Fp8Groups(scales), base=("2", "e"))
-
-    call(*made[0])
-    torch.compile(call, fullgraph=True, backend="eager")(*made[1])
-    ops.merge_states_mapped.bind(made[2][0], parts, lses, indptr, out_format=ops.Fp8Groups(made[2][1]), base=("2", "e"))(None)
-    for out, scales in made[1:]:
-        assert torch.equal(out.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])

@@ -215,22 +215,6 @@ def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.
     assert tuple(q.shape) == (0, HEADS, DIM) and tuple(lse.shape) == (0, HEADS)
 
 
-def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    v, s = torch.randn(2, 6, 2, 64), torch.randn(2, 6, 2)
-    lens, starts = torch.tensor([0, 2], dtype=torch.int32), torch.tensor([0, 2, 6], dtype=torch.int32)
-
-    def call(v: Any, s: Any, how: Any = ops.fixup_merge, **more: Any) -> Any:
-        return how(v[0], s[0], v[1], s[1], lens, starts, out_format=ops.Fp8(0.02), **more)
-
-    want, lse = call(v, s)
-    traced = torch.compile(lambda v, s: call(v, s), fullgraph=True, backend="eager")(v, s)
-    out, out_lse = torch.zeros_like(want), torch.full_like(lse, torch.nan)
-    call(v, s, ops.fixup_merge.bind, out=out, out_lse=out_lse)(None)
-    for got, got_lse in (traced, (out, out_lse)):
-        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
-
-
 WRONG = [
     (dict(out_format=np.ones((N, H, 1), F32)), 'argument "out_format": expected an instance of Fp8, .*got ndarray'),
     (dict(out_format=ops.Fp8Groups(np.ones((N, H, 3), F32))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),

@@ -111,18 +111,6 @@ def test_there_may_be_no_rows(device: Device) -> None:
     assert tuple(out.shape) == (0, 3, 64) and tuple(lse.shape) == (0, 3)
 
 
-def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
-    v, s, sinks = torch.randn(5, 3, 64), torch.randn(5, 3), torch.randn(3).bfloat16()
-    for base in ("e", "2"):
-        want, lse = ops.apply_sink(v, s, sinks, base=base)  # type: ignore[arg-type]
-        traced = torch.compile(lambda v, s: ops.apply_sink(v, s, sinks, base=base), fullgraph=True, backend="eager")(v, s)  # type: ignore[arg-type]
-        out, out_lse = torch.full_like(v, torch.nan), torch.full_like(s, torch.nan)
-        ops.apply_sink.bind(v, s, sinks, out=out, out_lse=out_lse, base=base)(None)  # type: ignore[arg-type]
-        for got, got_lse in (traced, (out, out_lse)):
-            assert torch.equal(got, want) and torch.equal(got_lse, lse)
-
-
 WRONG = [
     (dict(v=np.ones((N, D), F32), out=None), r'argument "v": expected 3 dims \[n, H, D\], got 2'),
     (dict(v=np.ones((N, H, D)), out=None), 'argument "v": expected dtype bf16 or f16 or f32, got float64'),

@@ -297,7 +297,7 @@ def test_wrong_tables(device: Device) -> None:
     assert (device.get(x) == 1).all()
 
 
-# -- Bound and traced calls ------------------------------------------------------------------------------------------------------
+# -- Bound calls -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("ways")
@@ -311,20 +311,6 @@ def test_bound_calls(device: Device, rng: np.random.Generator) -> None:
         launch(None)
     before[[1, 2]] = 0
     assert same_bits(device.get(cache), before) and same_bits(device.get(out), padded_of(before[:3], [1, 2], 2, 0))
-
-
-def test_torch_compile_traces_calls() -> None:
-    torch = pytest.importorskip("torch")
-
-    def step(x: Any, ids: Any, starts: Any) -> Any:
-        ops.zero_blocks(x, ids)
-        return ops.pack_rows(x, starts, 2, pad=3.0)
-
-    ids, starts = torch.tensor([1, 9]), torch.tensor([0, 1, 4], dtype=torch.int32)
-    x, y = torch.randn(4, 2, 8), torch.empty(4, 2, 8)
-    y.copy_(x)
-    traced, want = torch.compile(step, fullgraph=True, backend="eager")(x, ids, starts), step(y, ids, starts)
-    assert torch.equal(traced, want) and torch.equal(x, y) and not x[1].any()
 
 
 def test_vllm_54296_a_watched_call_with_indices_that_the_pages_allow_has_no_fault(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import contract  # noqa: E402
 import mlafix  # noqa: E402
-from calls import CALLS, FUNCTION_OF, FUNCTIONS, Right  # noqa: E402
+from calls import CALLS, FUNCTION_OF, Right, arrays  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import ops
 from mlafix._launcher import torch_state  # noqa: E402
@@ -155,15 +155,17 @@ def test_compile_with_cuda_graphs() -> None:
             assert torch.equal(got, want)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_function_compiles(function: str, where: str) -> None:
-    """A function compiles with the arguments it needs, in one graph. It writes and returns the bits of a plain call."""
-    device = TorchDevice(where)
-    eager, traced = (Right(device).arguments(function) for _ in range(2))
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_call_compiles(kernel: str, where: str) -> None:
+    """A function compiles with the arguments of each kernel, in one graph. It writes and returns the bits of a plain
+    call."""
+    device, function = TorchDevice(where), getattr(ops, FUNCTION_OF[kernel])
+    eager, traced = (Right(device).arguments(kernel) for _ in range(2))
     torch._dynamo.reset()
-    compiled = torch.compile(lambda given: getattr(ops, function)(**given), fullgraph=True, backend="aot_eager")
-    wanted, got = getattr(ops, function)(**eager), compiled(traced)
-    for a, b in zip(torch.utils._pytree.tree_leaves((wanted, eager)), torch.utils._pytree.tree_leaves((got, traced))):
+    compiled = torch.compile(lambda given: function(**given), fullgraph=True, backend="aot_eager")
+    wanted, got = function(**eager), compiled(traced)
+    leaves = torch.utils._pytree.tree_leaves
+    for a, b in zip([*leaves(wanted), *arrays(eager)], [*leaves(got), *arrays(traced)], strict=True):
         if isinstance(a, torch.Tensor):
             assert same_bits(device.get(a), device.get(b))
 
