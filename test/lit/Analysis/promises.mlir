@@ -198,7 +198,6 @@ mlafix.kernel @example(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   %c0 = arith.constant 0 : index
   %c3 = arith.constant 3 : index
   %n = memref.dim %out, %c0 : !vec
-  %m = memref.dim %x, %c0 : !vec
   %p = arith.cmpi sge, %n, %c3 : index
   mlafix.assume %p, "n >= 3"
   mlafix.forall (%t) in (%n) {

@@ -88,7 +88,6 @@ mlafix.kernel @read_where_stored(%a: !vec {mlafix.dims = ["n"], mlafix.access = 
                                  %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %none = arith.constant -1 : i32
-  %n = memref.dim %a, %c0 : !vec
   %m = memref.dim %x, %c0 : !vec
   %g = memref.dim %to, %c0 : !ints
   mlafix.distinct %to : !ints
@@ -113,7 +112,6 @@ mlafix.kernel @read_elsewhere(%a: !vec {mlafix.dims = ["n"], mlafix.access = "up
                               %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"},
                               %any: !ints {mlafix.dims = ["g"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %some = arith.constant 1 : i32
   %m = memref.dim %x, %c0 : !vec
   %g = memref.dim %to, %c0 : !ints

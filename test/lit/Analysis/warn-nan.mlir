@@ -39,7 +39,6 @@ mlafix.kernel @finite_maximum(%out: !mat {mlafix.dims = ["n", "D"], mlafix.acces
     %zero = arith.constant 0.0 : f32
     %none = arith.constant 0xFF800000 : f32
     %inf = arith.constant 0x7F800000 : f32
-    %one = arith.constant 1.0 : f32
     %a0 = mlafix.load %a_lse[%t] : !vec -> f32
     %b0 = mlafix.load %b_lse[%t] : !vec -> f32
     %a_inf = arith.cmpf oeq, %a0, %inf : f32

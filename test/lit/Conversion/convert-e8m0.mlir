@@ -10,7 +10,6 @@
 
 !tile = tensor<4xf32, #mlafix.dim<4>>
 !powers = memref<?x4xf8E8M0FNU, strided<[?, 1], offset: ?>>
-!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 
 // BOUNDS-LABEL: mlafix.kernel @powers_fast
 // BOUNDS: %[[X:.*]] = arith.extf %{{.*}} : vector<4xf8E8M0FNU> to vector<4xf32>

@@ -3,7 +3,6 @@
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
 !state = !mlafix.state<"D", e>
 
 // CHECK-LABEL: @identities_drop_out

@@ -2,8 +2,6 @@
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
 !state = !mlafix.state<"D", e>
 
 mlafix.kernel @single(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}) {

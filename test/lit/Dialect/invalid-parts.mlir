@@ -4,7 +4,6 @@
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected the last dim of 'x' to be a product such as (G 128), since the access names a group, got "D"}}
@@ -17,7 +16,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected a group of 'x' along dim "K", got "G"}}
@@ -30,7 +28,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected a member of 'x' along dim "G", got "K"}}
@@ -43,7 +40,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected a row, since the access names only a group or a member of 'x', got an element}}
@@ -56,7 +52,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected an element, since the access names a group and a member of 'x', got a row}}
@@ -69,7 +64,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{'mlafix.load' op expected 1 indices for a row of 'x', got 2}}
@@ -82,7 +76,6 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] group %c0 : !rows -> tensor<?xf32, #mlafix.dim<"K">>

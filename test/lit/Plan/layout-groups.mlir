@@ -19,7 +19,6 @@ mlafix.kernel @chained(
     %w: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %out, %c0 : !rows
   %count = memref.dim %v, %c1 : !many
   mlafix.forall (%t) in (%n) {

@@ -7,7 +7,6 @@
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
 // CHECK-LABEL: mlafix.kernel @predicate
@@ -126,7 +125,6 @@ mlafix.kernel @more_rows(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
 
 // -----
 
-!vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x2xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @two_indices(%out: !rows {mlafix.dims = ["n", "two"], mlafix.access = "write", mlafix.fill = 0.0 : f32}, %x: f32, %p: i1) {
   %c0 = arith.constant 0 : index
