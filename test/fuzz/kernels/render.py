@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from syntax import COMPUTED, MOST_LISTED, Assign, Assume, Case, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
@@ -82,24 +83,12 @@ def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "", s
 
 
 def expression(node: Node) -> str:
-    return globals()[f"_{node.op}"](node)
-
-
-def _lit(node: Node) -> str:
-    return _typed(node)
+    return _SPELLED[node.op](node) if node.op in _SPELLED else globals()[f"_{node.op}"](node)
 
 
 def _list(node: Node) -> str:
     texts = [_typed(argument) for argument in node.args]
     return f"[{texts[0]} for _ in range({node.attrs['over']})]" if "over" in node.attrs else f"[{', '.join(texts)}]"
-
-
-def _name(node: Node) -> str:
-    return node.attrs["name"]
-
-
-def _tensor(node: Node) -> str:
-    return node.attrs["name"]
 
 
 def _shape(node: Node) -> str:
@@ -110,10 +99,6 @@ def _shape(node: Node) -> str:
     if "tensor" in node.attrs:
         return f"{node.attrs['tensor']}.shape[{node.attrs['position']}]"
     return f'shape("{node.attrs["dim"]}")'
-
-
-def _turn(node: Node) -> str:
-    return "turn()"
 
 
 def _present(node: Node) -> str:
@@ -164,30 +149,6 @@ def _sink(node: Node) -> str:
     return f"sink({logit}, base={base if base == '2' else repr(base)})" if base else f"sink({logit})"
 
 
-def _identity(node: Node) -> str:
-    return f'identity("{node.type.dim}"{_base(node)})'
-
-
-def _merge(node: Node) -> str:
-    return f"merge({', '.join(expression(argument) for argument in node.args)})"
-
-
-def _mask(node: Node) -> str:
-    return f"mask({expression(node.args[0])}, {_alone(node.args[1])})"
-
-
-def _rebase(node: Node) -> str:
-    return f"rebase({expression(node.args[0])}{_base(node) or ', base=B'})"
-
-
-def _splat(node: Node) -> str:
-    return f'splat({_alone(node.args[0])}, "{node.type.dim}")'
-
-
-def _iota(node: Node) -> str:
-    return f'iota("{node.type.dim}")'
-
-
 def _row_of(node: Node) -> str:
     texts = [_literal(part) if part.op == "lit" else expression(part) for part in node.args]
     if all(part.op == "lit" for part in node.args):
@@ -199,10 +160,6 @@ def _element(node: Node) -> str:
     row, *indices = node.args
     texts = [_literal(part) if part.op == "lit" and part.attrs["value"] >= 0 else expression(part) for part in indices]
     return f"{expression(row)}[{', '.join([':', *texts] if node.type.kind == 'row' else texts)}]"
-
-
-def _swap(node: Node) -> str:
-    return f"swap({expression(node.args[0])}, {node.attrs['block']})"
 
 
 def _call(node: Node) -> str:
@@ -224,10 +181,6 @@ def _unary(node: Node) -> str:
     if op == "not":
         return f"(not {text})"
     return f"(-{text})" if op == "neg" else f"{op}({text})"
-
-
-def _fma(node: Node) -> str:
-    return f"fma({', '.join(_alone(argument) for argument in node.args)})"
 
 
 def _compare(node: Node) -> str:
@@ -278,19 +231,30 @@ def _scan(node: Node) -> str:
     return f"cum{'sum' if kind == 'add' else kind}({expression(node.args[0])}{_along(node)})"
 
 
-def _payload(node: Node) -> str:
-    return f"payload({expression(node.args[0])})"
-
-
-def _lse_of(node: Node) -> str:
-    return f"lse_of({expression(node.args[0])})"
-
-
 def _convert(node: Node) -> str:
     inner = node.args[0]
     if inner.op == "lit" and inner.type == node.type:
         return _typed(inner)
     return f"{_conversion(node.type.dtype)}({_typed(inner)})"
+
+
+_SPELLED: dict[str, Callable[[Node], str]] = {
+    "lit": _typed,
+    "name": lambda node: node.attrs["name"],
+    "tensor": lambda node: node.attrs["name"],
+    "turn": lambda node: "turn()",
+    "identity": lambda node: f'identity("{node.type.dim}"{_base(node)})',
+    "merge": lambda node: f"merge({', '.join(expression(argument) for argument in node.args)})",
+    "mask": lambda node: f"mask({expression(node.args[0])}, {_alone(node.args[1])})",
+    "rebase": lambda node: f"rebase({expression(node.args[0])}{_base(node) or ', base=B'})",
+    "splat": lambda node: f'splat({_alone(node.args[0])}, "{node.type.dim}")',
+    "iota": lambda node: f'iota("{node.type.dim}")',
+    "swap": lambda node: f"swap({expression(node.args[0])}, {node.attrs['block']})",
+    "fma": lambda node: f"fma({', '.join(_alone(argument) for argument in node.args)})",
+    "payload": lambda node: f"payload({expression(node.args[0])})",
+    "lse_of": lambda node: f"lse_of({expression(node.args[0])})",
+}
+"""The operations that are spelled in one line. Each other operation has a function."""
 
 
 # -- Statements --------------------------------------------------------------------------------------------------------------
@@ -343,7 +307,7 @@ def _bound_texts(s: For) -> list[str]:
 
 
 def _do_Each(s: Each) -> list[str]:
-    items = [", ".join(_typed(node) if node.op != "tensor" else _tensor(node) for node in item) for item in s.items]
+    items = [", ".join(_typed(node) if node.op != "tensor" else node.attrs["name"] for node in item) for item in s.items]
     single = len(s.names) == 1
     listed = ", ".join(items if single else [f"({item})" for item in items])
     return [f"for {', '.join(s.names)} in ({listed},):", *_indented(s.body)]
