@@ -3,7 +3,6 @@ on all ranks and for all groups. All ranks raise an error together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from rank_cases import FORMS, Case, Form, assembled, check, expected, make_case,
 from rank_work import Part
 from ranks import SIZES, RankPool, raised
 from states import LAYOUTS, make_states
-
-
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("ranks"))
-    yield made
-    made.close()
 
 
 @given(st.sampled_from(SIZES), st.sampled_from(FORMS), st.sampled_from(["heads", "tokens", "none"]), st.integers(0, 11),

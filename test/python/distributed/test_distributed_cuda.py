@@ -3,7 +3,6 @@ depend neither on the cut nor on the kind of group, and calls work in graphs and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,7 @@ def nccl_options(form: Form, cut: str, sink: np.ndarray | None, **more: Any) -> 
     return {**options_of(form, cut, RANKS, sink, **more), "backend": "nccl"}
 
 
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("gpus"), ranks=RANKS, backend="nccl")
-    yield made
-    made.close()
+POOL = dict(ranks=RANKS, backend="nccl")
 
 
 @pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])

@@ -3,7 +3,6 @@ shapes and errors are those of the engines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,6 @@ from numerics import BF16, same_bits
 from rank_cases import Form, expected, make_case, part_of
 from ranks import RankPool, raised
 from states import make_states
-
-
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("ranks"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("kind", ["torch", "coordinator", "engine", "gathers"])

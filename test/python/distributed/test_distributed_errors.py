@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,7 @@ from mlafix.distributed.ranks import GlooRanks
 from ranks import RankPool, raised
 
 
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("ranks"), ranks=3, timeout=20)
-    yield made
-    made.close()
+POOL = dict(ranks=3, timeout=20)
 
 
 @pytest.mark.parametrize("size", [4 * 16 * 4 + 4 * 4, 4096])

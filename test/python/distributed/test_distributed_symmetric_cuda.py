@@ -4,7 +4,6 @@ name an absent rank."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,7 @@ SYMMETRIC: dict[str, Any] = {"backend": "symmetric", "exchange": "pull"}
 exchanges = pytest.mark.parametrize("exchange", ["pull", "push"])
 
 
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("gpus"), ranks=RANKS, backend="nccl")
-    yield made
-    made.close()
+POOL = dict(ranks=RANKS, backend="nccl")
 
 
 @exchanges

@@ -491,7 +491,8 @@ def config(heads: int = 2, dim: int = 64) -> Any:
     return types.SimpleNamespace(model_config=model, parallel_config=None)
 
 
-def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def model_loader(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Registers the plugin on a CPU, and returns an engine's loader of models."""
     class BaseModelLoader:
         def load_model(self, vllm_config: Any, model_config: Any = None, prefix: str = "") -> str:
             return "a model"
@@ -501,7 +502,12 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
     monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides the kernels that other tests have compiled
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
-    assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
+    return BaseModelLoader()
+
+
+def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    loader = model_loader(monkeypatch)
+    assert loader.load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
     # 64 is the model's size of values, and 96 that of its queries, to which values may be padded. Calls of size 72 are
     # not made ready, so the engine's own function is called.
     for dim, falls in ((64, 0), (96, 0), (72, 1)):
@@ -513,18 +519,10 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second model, such as a draft model, is loaded when compilation is already forbidden. Its kernels are made
     ready nevertheless."""
-    class BaseModelLoader:
-        def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
-            return "a model"
-
-    module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
-    monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
-    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides the kernels that other tests have compiled
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    loader = model_loader(monkeypatch)
     draft = config(dim=88).model_config
     for model in (config().model_config, draft):
-        BaseModelLoader().load_model(vllm_config=config(), model_config=model)
+        loader.load_model(vllm_config=config(), model_config=model)
     assert os.environ["MLAFIX_STRICT"] == "1"
     given = {name: torch.zeros(3, 2, 88, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
     engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -12,17 +10,6 @@ from devices import Device
 from numerics import BF16, E4M3, E5M2, F16, F32, poison, round_to
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
-COOKBOOK = Path(__file__).resolve().parents[3] / "examples" / "python" / "cookbook"
-
-
-@pytest.fixture(scope="module")
-def cookbook() -> dict[str, ModuleType]:
-    sys.path.insert(0, str(COOKBOOK))
-    try:
-        return {path.stem: __import__(path.stem) for path in sorted(COOKBOOK.glob("*.py"))}
-    finally:
-        sys.path.remove(str(COOKBOOK))
 
 
 def inputs(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

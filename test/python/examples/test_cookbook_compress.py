@@ -3,8 +3,6 @@ over chunks and decode steps."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -15,17 +13,7 @@ from numerics import BF16, F32, poison, same_bits, widen
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-COOKBOOK = Path(__file__).resolve().parents[3] / "examples" / "python" / "cookbook"
 R, D = 8, 40
-
-
-@pytest.fixture(scope="module")
-def compress() -> ModuleType:
-    sys.path.insert(0, str(COOKBOOK))
-    try:
-        return __import__("compress")
-    finally:
-        sys.path.remove(str(COOKBOOK))
 
 
 def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -43,8 +31,8 @@ class Run:
     """Sequences whose tokens arrive in several launches. Each sequence has two slots of `state`. A launch reads the
     state of an incomplete block from one slot and writes the new state to the other, which the next launch reads."""
 
-    def __init__(self, compress: ModuleType, device: Device, kv: list[np.ndarray], score: list[np.ndarray], bias: np.ndarray) -> None:
-        self.kernel, self.device, self.kv, self.score = compress.compress, device, kv, score
+    def __init__(self, cookbook: dict[str, ModuleType], device: Device, kv: list[np.ndarray], score: list[np.ndarray], bias: np.ndarray) -> None:
+        self.kernel, self.device, self.kv, self.score = cookbook["compress"].compress, device, kv, score
         self.bias = device.put(bias)
         self.state = device.put(poison((2 * len(kv) + 1, 3, D), F32))
         self.slots = np.arange(2 * len(kv), dtype=np.int32).reshape(2, -1)[:, ::-1]
@@ -82,15 +70,15 @@ def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tup
 
 
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
-def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
+def test_blocks_are_pooled_in_chunks_and_steps(cookbook: dict[str, ModuleType], dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     """Chunks end inside a block, at its end, or after single tokens, and some give a sequence no tokens. The results
     have the bits of a single chunk."""
     lengths = [4 * R, 3 * R + 5, 2 * R + 1]
     kv, score, bias = tokens(rng, lengths, dtype)
-    pieces = Run(compress, device, kv, score, bias)
+    pieces = Run(cookbook, device, kv, score, bias)
     for counts in ([R + 3, 2 * R, 0], [R - 3, 1, 2 * R], *[[1, 1, 0]] * 3, [2 * R - 3, R + 1, 1]):
         pieces.step(counts)
-    whole = Run(compress, device, kv, score, bias)
+    whole = Run(cookbook, device, kv, score, bias)
     whole.step(lengths)
     for i, length in enumerate(lengths):
         rows = np.array(pieces.rows[i])
@@ -99,14 +87,14 @@ def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.d
         assert same_bits(rows, np.array(whole.rows[i]))
 
 
-def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device, rng: np.random.Generator) -> None:
+def test_a_step_in_place_leaves_other_slots(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator) -> None:
     """A decode step in place, whose old and new slot are slot 1, writes no other slot. A step that completes a block
     writes no slot at all."""
     state, zeros = np.full((3, 3, D), 7, np.float32), np.zeros((R, D), np.float32)
     state[1] = np.stack([np.zeros(D), np.ones(D), np.full(D, 2.0)])
     held, out, token = device.put(state.copy()), device.put(poison((1, D), F32)), device.put(np.full((1, D), 4, np.float32))
     for start in (1, R - 1):
-        compress.compress(out, held, token, device.put(zeros[:1]), device.put(zeros), *(
+        cookbook["compress"].compress(out, held, token, device.put(zeros[:1]), device.put(zeros), *(
             device.put(np.array(x, np.int32)) for x in ([0, 1], [start], [1], [1], [0])), 1)  # fmt: skip
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
@@ -115,9 +103,9 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     np.testing.assert_allclose(device.get(out)[0], 10 / 3, rtol=1e-6)
 
 
-def test_nan_in_a_score_propagates_to_its_element_alone(compress: ModuleType, device: Device, rng: np.random.Generator) -> None:
+def test_nan_in_a_score_propagates_to_its_element_alone(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator) -> None:
     kv, score, bias = tokens(rng, [R], F32)
     score[0][3, 5] = np.nan
-    run = Run(compress, device, kv, score, bias)
+    run = Run(cookbook, device, kv, score, bias)
     run.step([R])
     assert (np.isnan(run.rows[0][0]) == (np.arange(D) == 5)).all()

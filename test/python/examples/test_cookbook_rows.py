@@ -3,8 +3,6 @@ chain of mask, merge and quantisation."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,17 +16,6 @@ from numerics import BF16, E4M3, E5M2, F16, F32, garbage, poison, same_bits
 from states import EMPTY, EMPTY_FA2, ORDINARY, ZERO, make_states
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
-COOKBOOK = Path(__file__).resolve().parents[3] / "examples" / "python" / "cookbook"
-
-
-@pytest.fixture(scope="module")
-def cookbook() -> dict[str, ModuleType]:
-    sys.path.insert(0, str(COOKBOOK))
-    try:
-        return {name: __import__(name) for name in ("blocks", "chain", "merge_fp4", "pack", "quantize", "scan")}
-    finally:
-        sys.path.remove(str(COOKBOOK))
 
 
 # -- Ragged rows and padded ones ------------------------------------------------------------------------------------------

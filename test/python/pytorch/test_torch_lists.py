@@ -156,9 +156,9 @@ def test_fake_tensors() -> None:
     assert {type(one) for one in (out, lse, scales)} == {type(parts[0])} and out.shape == (N, H, D)
 
 
-def test_a_subclass_is_found_in_a_list() -> None:
-    """A tensor subclass in a list gets the call, like a subclass that is passed directly."""
-    seen = []
+def watched_tensors() -> tuple[type[torch.Tensor], list[str]]:
+    """Returns a subclass of tensors, and the list of the functions that its tensors have been passed to."""
+    seen: list[str] = []
 
     class Watched(torch.Tensor):
         @classmethod
@@ -166,10 +166,16 @@ def test_a_subclass_is_found_in_a_list() -> None:
             seen.append(str(func))
             return super().__torch_function__(func, types, args, kwargs or {})
 
+    return Watched, seen
+
+
+def test_a_subclass_is_found_in_a_list() -> None:
+    """A tensor subclass in a list gets the call, like a subclass that is passed directly."""
+    watched, seen = watched_tensors()
     parts, lses = inputs("cpu")
     out, want = torch.empty_like(parts[0]), torch.empty_like(parts[0])
     merge_parts(parts, lses, want)
-    merge_parts([parts[0], parts[1].as_subclass(Watched), parts[2]], lses, out)
+    merge_parts([parts[0], parts[1].as_subclass(watched), parts[2]], lses, out)
     assert f"mlafix_kernels.{merge_parts.torch_operator()}.default" in seen and torch.equal(out, want)
 
 
@@ -186,20 +192,13 @@ def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
 def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
     """A tensor subclass that follows a plain tensor in a list gets the call. This holds also if earlier calls had only
     plain tensors, so that the kernel has a fast path, which calls nothing of torch in Python."""
-    seen = []
-
-    class Watched(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(str(func))
-            return super().__torch_function__(func, types, args, kwargs or {})
-
+    watched, seen = watched_tensors()
     parts, out = [torch.full((N, D), float(i)) for i in range(3)], torch.empty(N, D)
     for _ in range(2):
         sum_of(out, kind(parts))
     assert sum_of._dispatch.try_launch((out, kind(parts)), None) is not None
     out.zero_()
-    sum_of(out, kind([parts[0], parts[1], parts[2].as_subclass(Watched)]))
+    sum_of(out, kind([parts[0], parts[1], parts[2].as_subclass(watched)]))
     assert f"mlafix_kernels.{sum_of.torch_operator()}.default" in seen and out.eq(3.0).all()
 
 

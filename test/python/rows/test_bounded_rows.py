@@ -14,6 +14,7 @@ import pytest
 from devices import Device
 from numerics import BF16, F32
 from sources import load
+from test_scans import reduced
 
 import mlafix
 from mlafix import _runtime, explain
@@ -186,13 +187,9 @@ WHOLE = (0, 32, 200, 272)
 elements may end within a pack."""
 
 
-def by_tree(row: np.ndarray) -> np.ndarray:
-    """Returns the sums of f32 rows in the order that the language defines (N9): neighbours are added first, then pairs
-    of these sums, and so on."""
-    while row.shape[-1] > 1:
-        even, odd = row[..., 0::2], row[..., 1::2]
-        row = np.concatenate([even[..., : odd.shape[-1]] + odd, even[..., odd.shape[-1] :]], axis=-1)
-    return row[..., 0] if row.shape[-1] else np.zeros(row.shape[:-1], np.float32)
+def by_tree(rows: np.ndarray) -> np.ndarray:
+    """Returns the sums of f32 rows in the order that the language defines (N9). Rows may have no elements."""
+    return reduced(rows) if rows.shape[-1] else np.zeros(rows.shape[:-1], np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["i32", "i64"])

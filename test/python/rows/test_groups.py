@@ -11,6 +11,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, F32, round_to
 from sources import HEADER, load, underlined
+from test_scans import reduced, spaced
 
 import mlafix
 
@@ -91,24 +92,6 @@ def many(q: Out[f32, "n (G K)"], scales: Out[f32, "n G"], parts: In[f8e4m3fn, "k
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000)]
 
 
-def tree(rows: np.ndarray) -> np.ndarray:
-    """Returns the sum along the last dim in the order that the language defines (N9): neighbours are added first."""
-    while rows.shape[-1] > 1:
-        if rows.shape[-1] % 2:
-            rows = np.concatenate([rows, np.full((*rows.shape[:-1], 1), -0.0, np.float32)], -1)
-        rows = rows[..., 0::2] + rows[..., 1::2]
-    return rows[..., 0]
-
-
-def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
-    rows."""
-    flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
-    view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
-    view[...] = array
-    return view
-
-
 @pytest.mark.parametrize("gap, offset", [(0, 0), (16, 0), (3, 1)])
 @pytest.mark.parametrize("groups, size", SHAPES)
 def test_each_group_is_reduced(kernels: ModuleType, device: Device, rng: np.random.Generator, groups: int, size: int, gap: int, offset: int) -> None:
@@ -120,9 +103,9 @@ def test_each_group_is_reduced(kernels: ModuleType, device: Device, rng: np.rand
     sums, most, best, least, ids = (device.poisoned(shape, dtype) for dtype in (F32, F32, np.int32, np.int32, np.int32))
     kernels.reduce_groups(y, sums, most, best, least, total, top, ids, device.put(spaced(x, gap, offset)))
     each = x.reshape(5, groups, size)
-    sum_of, most_of = tree(each), np.abs(each).max(2)
+    sum_of, most_of = reduced(each), np.abs(each).max(2)
     want = {
-        "sums": (sums, sum_of), "most": (most, most_of), "total": (total, tree(sum_of)),
+        "sums": (sums, sum_of), "most": (most, most_of), "total": (total, reduced(sum_of)),
         "best": (best, each.argmax(2)), "least": (least, each.argmin(2)),
         "top": (top, most_of.max(1) - each.min((1, 2))),
         "ids": (ids, np.broadcast_to(np.arange(groups) + 1, shape)),

@@ -3,7 +3,6 @@ are compared with numpy."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +11,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, F32
 from sources import load, refused
+from test_scans import spaced
 
 import mlafix
 
@@ -112,16 +112,6 @@ def gathered(y: Out[T, "n (2 K)"], x: In[T, "m (2 K)"], ids: In[i32, "n"], halve
 """
 
 SIZES = [1, 2, 3, 8, 64, 96, 100, 4096, 33000]
-
-
-def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
-    rows."""
-    *outer, last = array.shape
-    flat = np.zeros(math.prod(outer) * (last + gap) + offset, array.dtype)
-    view = flat[offset:].reshape(*outer, last + gap)[..., :last]
-    view[...] = array
-    return view
 
 
 @pytest.mark.parametrize("dtype", [BF16, F32, E4M3])

@@ -3,6 +3,7 @@ bit."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import ModuleType
 
@@ -114,8 +115,9 @@ def accumulated(combine: np.ufunc, x: np.ndarray) -> np.ndarray:
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
     """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
     rows."""
-    flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
-    view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
+    *outer, last = array.shape
+    flat = np.zeros(math.prod(outer) * (last + gap) + offset, array.dtype)
+    view = flat[offset:].reshape(*outer, last + gap)[..., :last]
     view[...] = array
     return view
 
