@@ -13,20 +13,8 @@ from typing import Any, Callable
 import torch
 
 from mlafix import compat, ops
-from mlafix.compat import (
-    aiter,
-    attn_gym,
-    cache_dit,
-    flash_attn,
-    flash_mla,
-    flashinfer,
-    ring_attention,
-    sglang,
-    tensorrt_llm,
-    tokenspeed,
-    torch_context_parallel,
-    vllm,
-)
+from mlafix.compat import (aiter, attn_gym, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang,
+                           tensorrt_llm, tokenspeed, torch_context_parallel, vllm)  # fmt: skip
 
 I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 

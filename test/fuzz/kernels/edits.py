@@ -6,30 +6,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syntax import (
-    COMPUTED,
-    Assign,
-    Assume,
-    Call,
-    Case,
-    Each,
-    For,
-    If,
-    Kernel,
-    Layout,
-    Node,
-    Print,
-    Store,
-    StoreState,
-    Type,
-    blocks,
-    factors,
-    is_bounded,
-    lit,
-    names_of,
-    parse_dim,
-    read_blocks,
-)
+from syntax import (COMPUTED, Assign, Assume, Call, Case, Each, For, If, Kernel, Layout, Node, Print, Store,
+                    StoreState, Type, blocks, factors, is_bounded, lit, names_of, parse_dim, read_blocks)  # fmt: skip
 
 Edit = Callable[[Case], bool]
 

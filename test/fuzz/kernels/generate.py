@@ -8,37 +8,9 @@ from typing import Any
 from generate_calls import LONG, calls
 from generate_live import enliven
 from generate_reach import Reach
-from syntax import (
-    BOOL,
-    COMPUTED,
-    F32,
-    I32,
-    I64,
-    INDEX,
-    OF_B,
-    Assign,
-    Assume,
-    Call,
-    Case,
-    Distinct,
-    Exchange,
-    For,
-    Grid,
-    Kernel,
-    Node,
-    Scalar,
-    Store,
-    StoreState,
-    Tensor,
-    Type,
-    all_statements,
-    factors,
-    is_bounded,
-    lit,
-    name,
-    parse_dim,
-    row,
-)
+from syntax import (BOOL, COMPUTED, F32, I32, I64, INDEX, OF_B, Assign, Assume, Call, Case, Distinct, Exchange, For,
+                    Grid, Kernel, Node, Scalar, Store, StoreState, Tensor, Type, all_statements, factors, is_bounded,
+                    lit, name, parse_dim, row)  # fmt: skip
 
 _SIZES = {1: 0.5, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip

@@ -10,28 +10,8 @@ from contents import contents, dtype_of
 from interpret import Interpreter
 from memory import Cells
 from rows import accesses, written
-from syntax import (
-    FLOATS,
-    FP4,
-    FP8,
-    MOST_LISTED,
-    STORED,
-    Call,
-    Distinct,
-    Each,
-    Kernel,
-    Layout,
-    Store,
-    StoreState,
-    Tensor,
-    all_statements,
-    bound_of,
-    expressions,
-    factors,
-    is_bounded,
-    names_of,
-    parse_dim,
-)
+from syntax import (FLOATS, FP4, FP8, MOST_LISTED, STORED, Call, Distinct, Each, Kernel, Layout, Store, StoreState,
+                    Tensor, all_statements, bound_of, expressions, factors, is_bounded, names_of, parse_dim)  # fmt: skip
 
 FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
 _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}

@@ -6,26 +6,8 @@ import math
 import random
 from typing import Any
 
-from syntax import (
-    BOOL,
-    FLOATS,
-    FP4,
-    FP8,
-    I32,
-    I64,
-    INDEX,
-    TILED,
-    Node,
-    Scalar,
-    Tensor,
-    Type,
-    bound_of,
-    factors,
-    is_bounded,
-    lit,
-    name,
-    parse_dim,
-)
+from syntax import (BOOL, FLOATS, FP4, FP8, I32, I64, INDEX, TILED, Node, Scalar, Tensor, Type, bound_of, factors,
+                    is_bounded, lit, name, parse_dim)  # fmt: skip
 
 
 # The most nodes in an index. Indices grow fast: a guard repeats its index, and an index may itself be loaded at an

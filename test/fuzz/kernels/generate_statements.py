@@ -5,37 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from generate_expressions import Expressions
-from syntax import (
-    BOOL,
-    BYTES,
-    F32,
-    FP4,
-    FP8,
-    I32,
-    I64,
-    INDEX,
-    OF_B,
-    TILED,
-    Assign,
-    Assume,
-    Each,
-    For,
-    If,
-    Inline,
-    Node,
-    Print,
-    Statement,
-    Store,
-    StoreState,
-    Tensor,
-    Type,
-    factors,
-    is_bounded,
-    lit,
-    name,
-    parse_dim,
-    row,
-)
+from syntax import (BOOL, BYTES, F32, FP4, FP8, I32, I64, INDEX, OF_B, TILED, Assign, Assume, Each, For, If, Inline,
+                    Node, Print, Statement, Store, StoreState, Tensor, Type, factors, is_bounded, lit, name, parse_dim,
+                    row)  # fmt: skip
 
 _CARRIED = ("f32", "i32", "i64", "index", "bool")
 

@@ -12,26 +12,8 @@ from typing import Any
 
 from edits import get, put, slots
 from render import source
-from syntax import (
-    BOOL,
-    F32,
-    INDEX,
-    Assume,
-    Case,
-    Distinct,
-    Exchange,
-    For,
-    If,
-    Kernel,
-    Node,
-    Print,
-    Store,
-    StoreState,
-    all_statements,
-    lit,
-    name,
-    row,
-)
+from syntax import (BOOL, F32, INDEX, Assume, Case, Distinct, Exchange, For, If, Kernel, Node, Print, Store,
+                    StoreState, all_statements, lit, name, row)  # fmt: skip
 
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "xor",

@@ -20,23 +20,8 @@ from devices import Device
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 import mlafix  # noqa: E402
-from mlafix.dsl import (  # noqa: E402
-    DType,
-    In,
-    InOut,
-    Out,
-    bool_,
-    f32,
-    grid,
-    i32,
-    identity,
-    index,
-    load,
-    load_state,
-    merge,
-    segments,
-    store_state,
-)
+from mlafix.dsl import (DType, In, InOut, Out, bool_, f32, grid, i32, identity, index, load, load_state, merge,  # noqa: E402
+                        segments, store_state)  # fmt: skip
 
 T = DType("T")
 I = DType("I", default=i32)  # noqa: E741

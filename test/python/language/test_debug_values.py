@@ -14,34 +14,8 @@ import pytest
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 import mlafix
-from mlafix.dsl import (
-    DType,
-    In,
-    InOut,
-    Out,
-    abs,
-    assume,
-    bf16,
-    exp,
-    f16,
-    f32,
-    grid,
-    i32,
-    identity,
-    load_state,
-    log,
-    lse_of,
-    make_state,
-    max,
-    merge,
-    payload,
-    range,
-    rsqrt,
-    shape,
-    store_state,
-    sum,
-    where,
-)
+from mlafix.dsl import (DType, In, InOut, Out, abs, assume, bf16, exp, f16, f32, grid, i32, identity, load_state, log,
+                        lse_of, make_state, max, merge, payload, range, rsqrt, shape, store_state, sum, where)  # fmt: skip
 
 T = DType("T")
 F32 = np.float32

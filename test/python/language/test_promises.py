@@ -14,24 +14,8 @@ from devices import Device
 from sources import load, refused
 
 import mlafix
-from mlafix.dsl import (
-    DType,
-    In,
-    InOut,
-    Out,
-    assume,
-    bool_,
-    distinct,
-    f32,
-    grid,
-    i32,
-    i64,
-    identity,
-    index,
-    load_state,
-    shape,
-    store_state,
-)
+from mlafix.dsl import (DType, In, InOut, Out, assume, bool_, distinct, f32, grid, i32, i64, identity, index,
+                        load_state, shape, store_state)  # fmt: skip
 
 T = DType("T")
 I = DType("I", default=i32)  # noqa: E741

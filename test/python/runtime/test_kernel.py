@@ -12,43 +12,9 @@ import pytest
 from sources import load
 
 import mlafix
-from mlafix.dsl import (
-    DType,
-    In,
-    InOut,
-    Out,
-    bf16,
-    bool_,
-    ceil,
-    copysign,
-    exp,
-    exp2,
-    f32,
-    floor,
-    fma,
-    grid,
-    i32,
-    i64,
-    identity,
-    index,
-    inline,
-    kernel,
-    load_state,
-    log,
-    log2,
-    merge,
-    present,
-    rebase,
-    rsqrt,
-    shape,
-    splat,
-    sqrt,
-    store,
-    store_state,
-    tanh,
-    u8,
-    where,
-)
+from mlafix.dsl import (DType, In, InOut, Out, bf16, bool_, ceil, copysign, exp, exp2, f32, floor, fma, grid, i32, i64,
+                        identity, index, inline, kernel, load_state, log, log2, merge, present, rebase, rsqrt, shape,
+                        splat, sqrt, store, store_state, tanh, u8, where)  # fmt: skip
 
 T = DType("T")
 SCALE = 3

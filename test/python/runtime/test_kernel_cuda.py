@@ -11,23 +11,8 @@ if not torch.cuda.is_available():
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 import mlafix  # noqa: E402
-from mlafix.dsl import (  # noqa: E402
-    DType,
-    In,
-    InOut,
-    Out,
-    exp,
-    f32,
-    floor,
-    grid,
-    i32,
-    identity,
-    load_state,
-    merge,
-    segments,
-    store_state,
-    tanh,
-)
+from mlafix.dsl import (DType, In, InOut, Out, exp, f32, floor, grid, i32, identity, load_state, merge, segments,  # noqa: E402
+                        store_state, tanh)  # fmt: skip
 
 T = DType("T")
 
