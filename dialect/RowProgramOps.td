@@ -80,6 +80,7 @@ def Mlafix_ExpectPushesOp : Op<Mlafix_Dialect, "expect_pushes"> {
     `mlafix-kernels-to-nvvm` adds the op for each `mlafix.await_pushes`, and lowers it.
 
     ```mlir
+    %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
     mlafix.expect_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
     ```
   }];
@@ -96,6 +97,7 @@ def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
     then. The op is for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
+    %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
     mlafix.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
     ```
   }];
