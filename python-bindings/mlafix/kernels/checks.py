@@ -119,7 +119,7 @@ def check_states(
     lens: In[L, "n"] | None,
     limit: In[f32, "one=1"] | None,
     seam: i32,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("n").or_tensor,
     read_rows: index.or_tensor,
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
@@ -157,7 +157,7 @@ def check_merge(
     tolerance: f32,
     lse_tolerance: f32,
     seam: i32,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("n").or_tensor,
     read_rows: index.or_tensor,
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
@@ -221,7 +221,7 @@ def check_attention(
     step_size: index,
     halvings: index,
     seam: i32,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("n").or_tensor,
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
@@ -272,7 +272,7 @@ def check_blocks(
     lens: In[L, "b"],
     whole: i32,
     seam: i32,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("b").or_tensor,
     step: i32.or_tensor,
 ):
     """Looks for NaN and infinities in the blocks that the live entries of a table name: in all slots if `whole`, else in those before
