@@ -5,9 +5,10 @@
 The built package must be on the Python path. OUT is the archive. UNITS is a folder that keeps the units between runs;
 units that are older than the compiler are compiled again. TARGETS are comma-separated: "cpu" stands for every level of
 x86-64, "gpus" for PTX ("sm_75+") and one server GPU of each generation, "all" for both. All GPUs of the same major
-version run the machine code of such a server GPU. "aarch64" belongs to none of these groups. The calls of wheel_calls.py
-determine the units, and which of them have machine code. The units leave H to the launch. --dims and --dtypes select
-some of the units. --jobs units are compiled at a time, by default one per core.
+version run the machine code of such a server GPU. "sm_90+" is PTX for sm_90 and later GPUs. "aarch64" belongs to none
+of these groups. The calls of wheel_calls.py determine the units, and which of them have machine code. All of them have
+PTX. The units leave H to the launch. --dims and --dtypes select some of the units. --jobs units are compiled at a time,
+by default one per core.
 
 --kept: a folder UNITS of another machine. Units that are in this folder are not compiled. The name of a unit's file
 depends on the text of the kernel, the bindings, and the target. To check that the same compiler made the units in the
@@ -92,7 +93,7 @@ def expand(targets: str) -> list[str]:
 
 def is_for(one: Wanted, target: str) -> bool:
     """True if the archive has the unit's code for a target."""
-    if target == _PTX + archive.AND_LATER:
+    if target.endswith(archive.AND_LATER):
         return True
     is_of_most = one.calls is wheel_calls.of_most_models
     if target.startswith("sm_"):

@@ -211,6 +211,15 @@ def test_a_gpu_runs_machine_code_of_its_major_version_and_earlier_ptx() -> None:
     assert make_archive.expand("gpus") == ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "sm_75+"]
 
 
+def test_ptx_of_any_target_has_every_unit() -> None:
+    """An archive with PTX for other GPUs than the oldest ones also serves all calls."""
+    variants = mlafix.library.variants("clear_pad_flags")
+    of_most, formatted, rare = (make_archive.Wanted(variants, (), calls) for calls in (wheel_calls.of_most_models, wheel_calls.with_formats, wheel_calls.rare))
+    targets = ["sm_75+", "sm_90+", "sm_100+", "sm_80", "sm_90"]
+    held = [[make_archive.is_for(one, target) for target in targets] for one in (of_most, formatted, rare)]
+    assert held == [[True] * 5, [True, True, True, False, True], [True, True, True, False, False]]
+
+
 def test_a_lean_unit_runs() -> None:
     variants = mlafix.library.variants("merge_attn_states")
     bound = {"H": "any", "D": "8", "T": "f32"}
