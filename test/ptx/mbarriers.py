@@ -1,8 +1,7 @@
 """Executes the PTX instructions of mbarriers that count bytes. With them, blocks of a cluster store to each other's
 shared memory, and each block waits until all that it expects has been stored.
 
-What an mbarrier counts appears in memory when the mbarrier is complete, and only threads that have waited for it may
-load it.
+Only threads that have waited for an mbarrier may load what it has counted.
 """
 
 from __future__ import annotations
@@ -24,17 +23,19 @@ class Mbarrier:
     """An mbarrier in its first phase.
 
     Attributes:
-        number: its place in the list of all mbarriers of a launch.
+        number: its place in the list of all mbarriers of the blocks that run together.
+        thread: the thread that has initialised it.
         expected: the bytes that it waits for; None before mbarrier.arrive.expect_tx.
         counted: the bytes that it has counted.
-        is_fenced: True once its thread has executed fence.mbarrier_init, so that other blocks may use it.
+        fenced: how many cluster barriers its thread had entered when it executed fence.mbarrier_init. Threads that have
+            left more may use the mbarrier.
     """
 
     number: int
     thread: int
     expected: int | None = None
     counted: int = 0
-    is_fenced: bool = False
+    fenced: int | None = None
 
     def is_complete(self) -> bool:
         return self.counted == self.expected
@@ -77,16 +78,20 @@ def _expect(threads: Threads, one: Instruction) -> None:
 
 @operation("fence")
 def _fence(threads: Threads, one: Instruction) -> None:
-    """Makes the mbarriers of the threads known to other blocks. Other fences do nothing here."""
+    """Makes the mbarriers of the threads known to the blocks that they meet at a cluster barrier. Other fences do
+    nothing here."""
     if one.parts[1] == "mbarrier_init":
         for barrier in threads.blocks.mbarriers.values():
-            barrier.is_fenced |= barrier.thread in threads.chosen
+            if barrier.fenced is None and barrier.thread in threads.chosen:
+                barrier.fenced = int(threads.blocks.arrived[barrier.thread])
 
 
 def _try_wait(threads: Threads, one: Instruction) -> None:
     blocks = threads.blocks
     if one.parts[2] != "parity" or threads.get(one.operands[2], "u32").any():
         raise PtxError("a second phase of an mbarrier is not known")
+    if one.parts[3:5] != ["acquire", "cluster"]:
+        raise PtxError("a wait for stores of other blocks without .acquire.cluster")
     is_complete = np.zeros(threads.chosen.shape, bool)
     for i, (thread, offset) in enumerate(zip(threads.chosen, threads.address(one.operands[1]))):
         barrier = _find(threads, int(blocks.block[thread]), int(offset))
@@ -107,10 +112,10 @@ def store(threads: Threads, one: Instruction) -> None:
     if (blocks.owners_of(threads.chosen, counters) != owners).any():
         raise PtxError("a store to a block that the mbarrier of another block counts")
     numbers: Array = np.zeros(owners.shape, np.int64)
-    for i, (owner, offset) in enumerate(zip(owners, counters & OFFSETS)):
+    for i, (owner, offset, thread) in enumerate(zip(owners, counters & OFFSETS, threads.chosen)):
         barrier = _find(threads, int(owner), int(offset))
-        if not barrier.is_fenced:
-            raise PtxError("an mbarrier that another block may not know yet: fence.mbarrier_init is missing")
+        if barrier.fenced is None or blocks.left[thread] <= barrier.fenced:
+            raise PtxError("an mbarrier that another block may not know: no fence.mbarrier_init and cluster barrier after it")
         barrier.counted += values.itemsize
         if barrier.expected is not None and barrier.counted > barrier.expected:
             raise PtxError(f"an mbarrier that counts {barrier.counted} bytes and expects {barrier.expected}")

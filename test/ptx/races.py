@@ -112,7 +112,7 @@ class Watch:
         """Records loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
         is_counted = self.mbarrier[places] != _NOBODY
-        for thread, mbarrier in zip(threads[is_counted], self.mbarrier[places[is_counted]]):
+        for mbarrier, thread in np.unique(np.stack([self.mbarrier[places], threads])[:, is_counted], axis=1).T:
             if (int(mbarrier), int(thread)) not in self.clocks.awaited:
                 raise PtxError(f"a race over shared memory: thread {thread} loads what an mbarrier counts, and has not waited for it")
         self._check(self.stores, places, threads, "a load of what another one stores", is_counted)

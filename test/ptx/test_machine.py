@@ -243,13 +243,14 @@ _AWAIT = """$L2:
 	mbarrier.try_wait.parity.acquire.cluster.shared.b64 	%p3, [counter], 0;
 	@!%p3 bra 	$L2;
 """
-_FENCE = "fence.mbarrier_init.release.cluster;"
+_FENCE, _ARRIVE_RELAXED = "fence.mbarrier_init.release.cluster;", "barrier.cluster.arrive.relaxed.aligned;"
+_INIT = "	mbarrier.init.shared.b64 	[counter], 1;\n"
 
 
-def _counted(bytes: int = 4, fence: str = _FENCE, wait: str = _AWAIT, stores: int = 1) -> str:
-    """The exchange of _CLUSTER, whose stores mbarriers count."""
+def _counted(bytes: int = 4, fence: str = _FENCE, wait: str = _AWAIT, stores: int = 1, late: str = "") -> str:
+    """The exchange of _CLUSTER, whose stores mbarriers count. `late` stands between arrival and wait."""
     body = _CLUSTER.replace("	st.shared::cluster.b32 	[%rd2], %r1;\n", _COUNTED * stores)
-    body = body.format(begin=_BARRIER.format(bytes=bytes, fence=fence) + _ARRIVE + _WAIT, barrier=wait)
+    body = body.format(begin=_BARRIER.format(bytes=bytes, fence=fence) + _ARRIVE_RELAXED + late + _WAIT, barrier=wait)
     return "	.shared .align 8 .b8 counter[8];\n" + body
 
 
@@ -262,16 +263,22 @@ def test_an_mbarrier_counts_what_blocks_store(seed: int | None) -> None:
 _UNORDERED = "has not waited for it|a store to where another one loads|may have ended"
 
 
-@pytest.mark.parametrize("seed", [None, *range(4)])
 @pytest.mark.parametrize("body, message", [
     (_counted(wait=""), _UNORDERED),
     (_counted(wait="bar.sync 	0;"), _UNORDERED),
-    (_counted(fence=""), "fence.mbarrier_init is missing"),
+    (_counted(fence=""), "no fence.mbarrier_init and cluster barrier after it"),
+    (_counted(fence="", late=_FENCE), "no fence.mbarrier_init and cluster barrier after it"),
     (_counted(bytes=8), "expected the kernel to end"),
     (_counted(stores=2), "counts 8 bytes and expects 4"),
-    (_counted().replace("	mbarrier.init.shared.b64 	[counter], 1;\n", ""), "not initialised"),
+    (_counted().replace(_INIT, ""), "not initialised"),
+    (_counted().replace(_INIT, 2 * _INIT), "initialised twice"),
+    (_counted().replace("%rd6, %rd5, %r2", "%rd6, %rd5, %r1"), "the mbarrier of another block"),
+    (_counted(wait=_AWAIT.replace(".cluster", ".cta")), "without .acquire.cluster"),
+    (_counted(wait=_AWAIT.replace("acquire", "relaxed")), "without .acquire.cluster"),
+    (_counted(wait=_AWAIT.replace("], 0", "], 1")), "a second phase"),
 ])  # fmt: skip
-def test_what_is_wrong_about_an_mbarrier_is_said(body: str, message: str, seed: int | None) -> None:
+@pytest.mark.parametrize("seed", [None, *range(4)])
+def test_wrong_uses_of_an_mbarrier_are_errors(body: str, message: str, seed: int | None) -> None:
     with pytest.raises(PtxError, match=message):
         execute(body, 128, grid=2, seed=seed, cluster=2)
 
