@@ -224,7 +224,8 @@ def Mlafix_ScratchAttr : Mlafix_Attr<"Scratch", "scratch"> {
   let summary = "the memory space of an exchange between the threads of a block";
   let description = [{
     Shared memory like `#gpu.address_space<workgroup>`, but with a short lifetime: a barrier separates its last load
-    from the next store to shared memory. Exchanges may therefore use the same memory.
+    from the next store to shared memory. Exchanges may therefore use the same memory. Where they do, a
+    `mlafix.await_pushes` is such a barrier.
 
     ```mlir
     #mlafix.scratch

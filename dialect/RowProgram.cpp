@@ -7,8 +7,10 @@
 
 #include "dialect/RowProgram.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -40,6 +42,16 @@ LogicalResult RowOp::verify() {
                          << groups;
   if (!getOperation()->getParentOfType<KernelOp>())
     return emitOpError() << "expected a mlafix.kernel around it, got none";
+  return success();
+}
+
+LogicalResult AwaitPushesOp::verify() {
+  if (!getMemref().getDefiningOp<memref::AllocaOp>())
+    return emitOpError() << "expected memory that a memref.alloca allocates, "
+                            "got other memory";
+  if (getOperation()->getParentOfType<LoopLikeOpInterface>())
+    return emitOpError() << "expected no loop around it, since each element is "
+                            "pushed once, got one";
   return success();
 }
 

@@ -72,29 +72,13 @@ def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
   let assemblyFormat = "$value `,` $memref `[` $index `]` `to` $block attr-dict `:` type($memref)";
 }
 
-def Mlafix_ExpectPushesOp : Op<Mlafix_Dialect, "expect_pushes"> {
-  let summary = "makes ready to count what the blocks of the cluster push";
-  let description = [{
-    Initialises the mbarrier that belongs to `memref`. It counts the bytes that are pushed into `memref` of this block.
-    One thread of each block executes the op, before it arrives at the first cluster barrier.
-    `mlafix-kernels-to-nvvm` adds the op for each `mlafix.await_pushes`, and lowers it.
-
-    ```mlir
-    %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
-    mlafix.expect_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
-    ```
-  }];
-  let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref);
-  let assemblyFormat = "$memref attr-dict `:` type($memref)";
-}
-
 def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
   let summary = "waits until all of a block's shared memory has been pushed";
   let description = [{
-    Waits until each element of `memref` of this block has been pushed. Blocks must push each element once in a launch,
-    so neither the pushes nor the op can be in a loop. The values pushed are visible after the op. Other accesses are
-    not ordered by it, which makes it faster than a cluster barrier. A block that waits for its last pushes may end
-    then. The op is for GPUs; `mlafix-kernels-to-nvvm` lowers it.
+    Waits until each element of `memref` of this block has been pushed. Blocks push each element once in a launch, so
+    neither the pushes nor the op may be in a loop. The pushed values are visible after the op. It does not order other
+    accesses, and so is faster than a cluster barrier. A block may end once it has waited for its last pushes. The op is
+    for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
@@ -103,6 +87,7 @@ def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref);
   let assemblyFormat = "$memref attr-dict `:` type($memref)";
+  let hasVerifier = 1;
 }
 
 def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {

@@ -190,7 +190,7 @@ private:
   LLVM::GlobalOp buildShared(Location loc, Type type, const Twine &name);
   void lowerAlloca(memref::AllocaOp op);
   void lowerPush(PushOp op);
-  void lowerExpectPushes(ExpectPushesOp op);
+  void buildPushBarriers();
   void lowerAwaitPushes(AwaitPushesOp op);
   LogicalResult lowerDim(memref::DimOp op);
   void lowerComparison(Operation *op, ArrayRef<BlockArgument> addressed);
@@ -444,6 +444,9 @@ static bool isScratch(MemRefType type) {
   return isa_and_present<ScratchAttr>(type.getMemorySpace());
 }
 
+/// The alignment in bytes of everything in shared memory.
+static constexpr int64_t kSharedAlignment = 16;
+
 /// Decides if all exchanges between lanes use the same shared memory in turn.
 /// They do if a block does not have enough memory to give each exchange its
 /// own, or if that would reduce the number of resident blocks. Reports an error
@@ -452,7 +455,7 @@ LogicalResult BodyLowering::planSharedMemory() {
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;
   int64_t largestBytes = 0;
-  kernel.walk([&](ExpectPushesOp) { own += kMbarrierBytes; });
+  kernel.walk([&](AwaitPushesOp) { own += kSharedAlignment; });
   kernel.walk([&](memref::AllocaOp op) {
     MemRefType type = op.getType();
     if (!type.getMemorySpace())
@@ -460,7 +463,7 @@ LogicalResult BodyLowering::planSharedMemory() {
     int64_t bytes =
         llvm::alignTo(type.getNumElements() *
                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                      16);
+                      kSharedAlignment);
     (isScratch(type) ? scratch : own) += bytes;
     if (isScratch(type))
       most = std::max(most, bytes);
@@ -522,19 +525,35 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   localPointers[op] = LLVM::AddressOfOp::create(b, loc, global);
 }
 
-void BodyLowering::lowerExpectPushes(ExpectPushesOp op) {
-  Location loc = op.getLoc();
-  MemRefType type = op.getMemref().getType();
-  int64_t bytes =
-      type.getNumElements() * type.getElementTypeBitWidth() / CHAR_BIT;
-  LLVM::GlobalOp global =
-      buildShared(loc, b.getI64Type(), "_pushes" + Twine(pushBarriers.size()));
-  b.setInsertionPointToStart(&function.getBody().front());
-  Value barrier = LLVM::AddressOfOp::create(b, loc, global);
-  b.setInsertionPoint(op);
-  buildExpectBytes(b, loc, barrier, bytes);
-  pushBarriers[op.getMemref()] = barrier;
-  op->erase();
+/// Builds an mbarrier for each memory whose pushes an op awaits. At the start
+/// of the function, one thread of each block initialises all of them.
+void BodyLowering::buildPushBarriers() {
+  llvm::SetVector<Value> awaited;
+  kernel.walk([&](AwaitPushesOp op) { awaited.insert(op.getMemref()); });
+  if (awaited.empty())
+    return;
+  Location loc = kernel.getLoc();
+  for (Value memory : awaited) {
+    LLVM::GlobalOp global = buildShared(loc, b.getI64Type(),
+                                        "_pushes" + Twine(pushBarriers.size()));
+    b.setInsertionPointToStart(&function.getBody().front());
+    pushBarriers[memory] = LLVM::AddressOfOp::create(b, loc, global);
+  }
+  b.setInsertionPointToEnd(&function.getBody().front());
+  IndexBuilder x(b, loc);
+  Value isFirst =
+      x.compare(arith::CmpIPredicate::eq, buildThreadId(b, loc), x.i32(0));
+  auto expect = [&](OpBuilder &b, Location loc) {
+    for (Value memory : awaited) {
+      auto type = cast<MemRefType>(memory.getType());
+      buildMbarrierInit(b, loc, pushBarriers[memory],
+                        type.getNumElements() * type.getElementTypeBitWidth() /
+                            CHAR_BIT);
+    }
+    buildMbarrierFence(b, loc);
+    scf::YieldOp::create(b, loc);
+  };
+  scf::IfOp::create(b, loc, isFirst, expect);
 }
 
 /// Lowers a push to a store. If an op waits for what is pushed, the mbarrier of
@@ -555,11 +574,14 @@ void BodyLowering::lowerPush(PushOp op) {
 }
 
 /// Lowers a wait to a loop, because the instruction gives up after some time.
+/// Where exchanges use the same memory, the wait is also a barrier of the
+/// block: when one thread has waited, others may still load what lanes
+/// exchanged before the pushes.
 void BodyLowering::lowerAwaitPushes(AwaitPushesOp op) {
   Value barrier = pushBarriers.lookup(op.getMemref());
   auto test = [&](OpBuilder &b, Location loc, ValueRange) {
     Value isOpen = arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::eq, buildIsComplete(b, loc, barrier),
+        b, loc, arith::CmpIPredicate::eq, buildTryWait(b, loc, barrier),
         arith::ConstantIntOp::create(b, loc, 0, 1));
     scf::ConditionOp::create(b, loc, isOpen, ValueRange());
   };
@@ -567,6 +589,8 @@ void BodyLowering::lowerAwaitPushes(AwaitPushesOp op) {
     scf::YieldOp::create(b, loc);
   };
   scf::WhileOp::create(b, op.getLoc(), TypeRange(), ValueRange(), test, again);
+  if (commonBytes != 0)
+    buildBarrier(b, op.getLoc());
   op->erase();
 }
 
@@ -619,10 +643,6 @@ LogicalResult BodyLowering::lower(Operation *op) {
     lowerPush(push);
     return success();
   }
-  if (auto expect = dyn_cast<ExpectPushesOp>(op)) {
-    lowerExpectPushes(expect);
-    return success();
-  }
   if (auto await = dyn_cast<AwaitPushesOp>(op)) {
     lowerAwaitPushes(await);
     return success();
@@ -658,6 +678,7 @@ void BodyLowering::lowerComparison(Operation *op,
 LogicalResult BodyLowering::run() {
   if (failed(planSharedMemory()))
     return failure();
+  buildPushBarriers();
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)

@@ -153,8 +153,8 @@ static bool packsBytes(mlir::Operation *op) {
   return assembly && assembly.getAsmString().starts_with("cvt.pack");
 }
 
-/// Returns true if `op` is in every kernel whose rows go over clusters. Such
-/// kernels have `st.async` (PTX 8.1).
+/// Returns true if `op` begins a kernel whose rows go over clusters, which may
+/// have `st.async` (PTX 8.1).
 static bool beginsCluster(mlir::Operation *op) {
   return op->getName().getStringRef() == "nvvm.cluster.arrive.relaxed";
 }

@@ -103,8 +103,8 @@ Value mlafix::buildClusterPointer(OpBuilder &b, Location loc, Value pointer,
   return NVVM::MapaOp::create(b, loc, type, pointer, block);
 }
 
-void mlafix::buildExpectBytes(OpBuilder &b, Location loc, Value barrier,
-                              int64_t bytes) {
+void mlafix::buildMbarrierInit(OpBuilder &b, Location loc, Value barrier,
+                               int64_t bytes) {
   IndexBuilder x(b, loc);
   NVVM::MBarrierInitOp::create(b, loc, barrier, /*count=*/x.i32(1),
                                /*predicate=*/Value());
@@ -125,17 +125,13 @@ void mlafix::buildCountedStore(OpBuilder &b, Location loc, Value value,
   if (isa<FloatType>(value.getType()))
     value = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
   // LLVM has no intrinsic for this instruction.
-  LLVM::InlineAsmOp::create(
-      b, loc, TypeRange(), ValueRange{place, value, barrier},
-      b.getStringAttr(
-          Twine("st.async.shared::cluster.mbarrier::complete_tx::bytes.") +
-          (isWide ? "b64" : "b32") + " [$0], $1, [$2];"),
-      b.getStringAttr(isWide ? "l,l,l,~{memory}" : "l,r,l,~{memory}"),
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  std::string text = "st.async.shared::cluster.mbarrier::complete_tx::bytes." +
+                     std::string(isWide ? "b64" : "b32") + " [$0], $1, [$2];";
+  buildAssembly(b, loc, TypeRange(), {place, value, barrier}, text,
+                isWide ? "l,l,l,~{memory}" : "l,r,l,~{memory}");
 }
 
-Value mlafix::buildIsComplete(OpBuilder &b, Location loc, Value barrier) {
+Value mlafix::buildTryWait(OpBuilder &b, Location loc, Value barrier) {
   IndexBuilder x(b, loc);
   return NVVM::MBarrierTryWaitOp::create(
       b, loc, b.getI1Type(), barrier, /*stateOrPhase=*/x.i32(0),

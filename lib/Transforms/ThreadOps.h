@@ -72,25 +72,24 @@ bool isClusterBarrier(mlir::Operation *op);
 /// cluster.
 mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value pointer, mlir::Value block);
-/// The bytes of shared memory that an mbarrier takes, with its alignment.
-inline constexpr int64_t kMbarrierBytes = 16;
-/// Builds the start of the mbarrier `barrier`, a pointer to shared memory. It
-/// completes when `bytes` have been stored that it counts.
-void buildExpectBytes(mlir::OpBuilder &b, mlir::Location loc,
-                      mlir::Value barrier, int64_t bytes);
-/// Builds a fence after which the other blocks of the cluster, which meet this
-/// thread at a cluster barrier, see the mbarriers that it has started.
+/// Builds the initialisation of the mbarrier `barrier`, a pointer to shared
+/// memory. The mbarrier completes once it has counted `bytes` bytes.
+void buildMbarrierInit(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value barrier, int64_t bytes);
+/// Builds a fence between this thread's initialisations of mbarriers and its
+/// arrival at a cluster barrier, behind which other blocks use the mbarriers.
 void buildMbarrierFence(mlir::OpBuilder &b, mlir::Location loc);
 /// Builds a store of `value` (32 or 64 bits) that the mbarrier `barrier`
 /// counts. `place` and `barrier` point to the shared memory of one block of the
-/// cluster (PTX, `st.async`).
+/// cluster (PTX, `st.async`, whose `complete_tx` has release semantics).
 void buildCountedStore(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Value value, mlir::Value place,
                        mlir::Value barrier);
-/// Builds an i1: true if the mbarrier `barrier` of this block is complete. Then
-/// this thread sees the stores that it has counted. Waits a while for it.
-mlir::Value buildIsComplete(mlir::OpBuilder &b, mlir::Location loc,
-                            mlir::Value barrier);
+/// Builds a wait for the mbarrier `barrier` of this block and returns an i1.
+/// True: the mbarrier is complete, and this thread sees the stores that it has
+/// counted. False: the time limit of the hardware has passed.
+mlir::Value buildTryWait(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value barrier);
 /// Builds a barrier of those threads of a warp that are in `mask` (i32).
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 

@@ -12,7 +12,6 @@
 #include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Plan/ResidentBlocks.h"
-#include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -50,30 +49,6 @@ static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   return listed;
 }
 
-/// Lets one thread of a block expect all pushes for which the kernel waits.
-/// Moves the allocations of their memory to the insertion point.
-static void expectPushes(OpBuilder &b, KernelOp kernel) {
-  Location loc = kernel.getLoc();
-  SmallVector<Value> awaited;
-  kernel.walk([&](AwaitPushesOp op) {
-    Operation *alloca = op.getMemref().getDefiningOp();
-    alloca->remove();
-    awaited.push_back(b.insert(alloca)->getResult(0));
-  });
-  if (awaited.empty())
-    return;
-  IndexBuilder x(b, loc);
-  Value isFirst =
-      x.compare(arith::CmpIPredicate::eq, buildThreadId(b, loc), x.i32(0));
-  auto expect = [&](OpBuilder &then, Location loc) {
-    for (Value memory : awaited)
-      ExpectPushesOp::create(then, loc, memory);
-    buildMbarrierFence(then, loc);
-    scf::YieldOp::create(then, loc);
-  };
-  scf::IfOp::create(b, loc, isFirst, expect);
-}
-
 /// Prevents stores to the memory of a cluster block that has not started. Each
 /// thread arrives at a cluster barrier when it starts, and waits there before
 /// its first store to another block or its first cluster barrier.
@@ -88,7 +63,6 @@ static void beginCluster(KernelOp kernel) {
     OpBuilder b(&op);
     buildClusterWait(b, op.getLoc());
     b.setInsertionPointToStart(&body);
-    expectPushes(b, kernel);
     buildClusterArrive(b, kernel.getLoc());
     return;
   }

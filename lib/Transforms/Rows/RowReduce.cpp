@@ -385,7 +385,8 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
         partial = combine(b, loc, kind, partial,
                           buildShuffleXor(b, loc, all, partial, half));
   }
-  if (layout.layout.isClustered()) // reduceAcrossBlocks() contains a barrier
+  // reduceAcrossBlocks() separates the loads from the next exchange.
+  if (layout.layout.isClustered())
     return reduceAcrossBlocks(b, op, layout, packs, partials);
   buildBarrier(b, loc); // The next exchange may reuse the shared memory.
 }

@@ -1136,6 +1136,25 @@ mlafix.kernel @half(%p: i1) {
 
 // -----
 
+mlafix.kernel @k(%x: memref<8xf32> {mlafix.dims = ["eight"], mlafix.access = "read"}) {
+  // expected-error @below {{expected memory that a memref.alloca allocates, got other memory}}
+  mlafix.await_pushes %x : memref<8xf32>
+}
+
+// -----
+
+mlafix.kernel @k(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @below {{expected no loop around it, since each element is pushed once, got one}}
+    mlafix.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
+  }
+}
+
+// -----
+
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
                  %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index

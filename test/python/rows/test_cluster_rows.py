@@ -73,12 +73,20 @@ def repeated(total: Out[f32, "n"], x: InOut[f32, "n V"], c: In[i32, "n"]):
 
 
 @mlafix.kernel
+def in_turn(total: Out[i64, "n"], x: In[i64, "n V"]):
+    for t in grid("n"):
+        s = sum(x[t])
+        {more}
+        total[t] = s
+
+
+@mlafix.kernel
 def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
     for t in grid("n"):
         s = sum(x[t])
         x[t, 40000] = s
         total[t] = max(x[t])
-"""
+""".replace("{more}", "; ".join(12 * ["s = sum(x[t] ^ s)"]))
 
 # Adds copies of the kernels sums, entropy and softmax, ends_sums etc. Their rows are along a dim whose size is only
 # known at the launch.
@@ -208,6 +216,18 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
     order = np.argsort(-x.astype(np.float32), axis=1, kind="stable")[:, :3]
     np.testing.assert_array_equal(device.get(ids), order)
     np.testing.assert_array_equal(device.get(values), np.take_along_axis(x.astype(np.float32), order, 1))
+
+
+def test_many_reductions_in_turn(kernels: ModuleType, device: Device, rng: np.random.Generator) -> None:
+    """So many exchanges of large partial results use the same shared memory. The PTX interpreter fails if a lane may
+    still load a result when another lane stores one of the next reduction."""
+    x = rng.integers(-(1 << 62), 1 << 62, (2, 33280))
+    total = device.poisoned((2,), np.int64)
+    kernels.in_turn(total, device.put(x))
+    want = x.sum(1)
+    for _ in range(12):
+        want = (x ^ want[:, None]).sum(1)
+    np.testing.assert_array_equal(device.get(total), want)
 
 
 @pytest.mark.parametrize("turn", range(4))
