@@ -506,9 +506,12 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
     b.setInsertionPoint(op);
     Value count = i64Constant(loc, type.getNumElements());
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    // On a GPU, ptxas would add to a frame what a larger alignment may need,
+    // and the sum would pass for spilled registers.
+    int64_t alignment = isGPU(getTarget(kernel)) ? 16 : 64;
     localPointers[op] = LLVM::AllocaOp::create(
         b, loc, pointer, getMemoryType(type.getElementType()), count,
-        /*alignment=*/64);
+        alignment);
     return;
   }
   bool isCommon = commonBytes != 0 && isScratch(type);
