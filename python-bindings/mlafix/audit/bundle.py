@@ -121,7 +121,7 @@ def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = Fa
         bundle.add(f"{PACKAGE}.cases", name)
     bundle.add(faults.__module__, faults.__name__)
     if died:
-        bundle.add(f"{PACKAGE}.deaths", "deaths")
+        bundle.add(f"{PACKAGE}.attempt", "deaths")
     backend = backend_lines(place, bundle)
     bundle.add(f"{PACKAGE}.attempt", "attempt")
     run = f"attempt({faults.__name__}, CASE, ADAPTER)"

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .deaths import how_it_ended
+from .attempt import how_it_ended
 
 INSIDE: list[bool] = []
 """Has one element in processes that an audit has started, and is empty in all others."""
