@@ -25,6 +25,11 @@ def never(_adapter: Adapter) -> str:
     return ""
 
 
+def only_in(forms: tuple[str, ...], why: str) -> Callable[[Adapter], str]:
+    """Returns the function `Check.lacks` of a check that is applicable only to backends of these forms."""
+    return lambda adapter: "" if adapter.form in forms else why
+
+
 @dataclass(frozen=True)
 class Check:
     """A check: a function that makes its cases, and functions that run a case and return its faults."""

@@ -9,7 +9,7 @@ import torch
 
 from ..cases import Adapter, Fault
 from ..forms import invoke
-from .check import ATTENTION, Check, Groups, base
+from .check import ATTENTION, Check, Groups, base, only_in
 from .graphs import Recorded
 
 SLEEP = 100_000_000  # number of cycles (about 50 ms) for which the GPU is kept busy before the call
@@ -44,8 +44,5 @@ def calls(adapter: Adapter) -> Groups:
     return {"a call": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9))]}
 
 
-def not_counted(adapter: Adapter) -> str:
-    return "" if adapter.form in ATTENTION else "merges are not counted"
-
-
-CHECKS = [Check("A12", "host synchronisations and allocations in a call", ("C12",), calls, host_faults, lacks=not_counted, needs_gpu=True)]
+CHECKS = [Check("A12", "host synchronisations and allocations in a call", ("C12",), calls, host_faults,
+                lacks=only_in(ATTENTION, "merges are not counted"), needs_gpu=True)]  # fmt: skip

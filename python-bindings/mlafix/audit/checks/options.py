@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from ..cases import Adapter
-from .check import ATTENTION, Check, Groups, base
+from .check import ATTENTION, Check, Groups, base, only_in
 from .lse import check_lse
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -41,8 +41,5 @@ def options(adapter: Adapter) -> Groups:
     }
 
 
-def no_scores(adapter: Adapter) -> str:
-    return "" if adapter.form in ATTENTION else "no scores in this form"
-
-
-CHECKS = [Check("A14", "scale, masks, windows, sinks, softcap, ALiBi, and two of them", ("C13", "C14"), options, check_lse, lacks=no_scores)]
+CHECKS = [Check("A14", "scale, masks, windows, sinks, softcap, ALiBi, and two of them", ("C13", "C14"), options, check_lse,
+                lacks=only_in(ATTENTION, "no scores in this form"))]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..cases import Adapter, Case, Fault, make_values
 from ..forms import run
 from ..judge import check_call
-from .check import Check, Groups, base, befores
+from .check import PAGED, Check, Groups, base, befores, only_in
 
 
 def after_a_larger_batch(case: Case, adapter: Adapter) -> list[Fault]:
@@ -30,8 +30,4 @@ def padded(adapter: Adapter) -> Groups:
     }
 
 
-def no_padding(adapter: Adapter) -> str:
-    return "no padded rows in this form" if adapter.form in ("dense", "merge", "reduce") else ""
-
-
-CHECKS = [Check("A3", "padded rows and requests", ("C3",), padded, after_a_larger_batch, lacks=no_padding)]
+CHECKS = [Check("A3", "padded rows and requests", ("C3",), padded, after_a_larger_batch, lacks=only_in(("ragged", *PAGED), "no padded rows in this form"))]

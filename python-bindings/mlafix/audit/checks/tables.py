@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..cases import Adapter
 from ..judge import check_call
-from .check import PAGED, Check, Groups, base
+from .check import PAGED, Check, Groups, base, only_in
 
 
 def orders(adapter: Adapter) -> Groups:
@@ -17,8 +17,5 @@ def orders(adapter: Adapter) -> Groups:
             for pages, what in words.items()}  # fmt: skip
 
 
-def no_tables(adapter: Adapter) -> str:
-    return "" if adapter.form in PAGED else "no block table in this form"
-
-
-CHECKS = [Check("A11", "permuted, shared and dead entries of block tables", ("C4", "C11"), orders, check_call, lacks=no_tables, must_return=True)]
+CHECKS = [Check("A11", "permuted, shared and dead entries of block tables", ("C4", "C11"), orders, check_call,
+                lacks=only_in(PAGED, "no block table in this form"), must_return=True)]  # fmt: skip
