@@ -156,19 +156,17 @@ def _specialized(kernel: PythonKernel, fixed: Mapping[str, str]) -> Kernel:
 class PythonVariants(TextlessVariants):
     """Specialisations that are looked up by the digest of the function."""
 
-    def __init__(self, kernel: PythonKernel) -> None:
-        super().__init__(kernel)
-        self._python = kernel
+    _whole: PythonKernel
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> Any:
-        names = self._python.signature["names"]
+        names = self._whole.signature["names"]
         fitting = [k for k in unit.kernels if k.name == self.kernel and manifest.fits(k.bindings, bindings, names)]
         # If several specialisations in a unit can run the call, take the one with the most bindings.
         return max(fitting, key=lambda kernel: len(kernel.bindings), default=unit)
 
     @property
     def identity(self) -> str:
-        return keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
+        return keys.identity(self.kernel, self._whole.digest) if self._whole._is_of_library else ""
 
     def declaration(self) -> dict[str, Any] | None:
         """Returns the declaration from the first prebuilt archive that has the kernel, or None."""
@@ -178,7 +176,7 @@ class PythonVariants(TextlessVariants):
     def entries(self) -> list[tuple[Path, manifest.Entry]]:
         """Returns the kernels that were compiled ahead from this function, each with its unit file."""
         namesakes = self._namesakes()
-        digest = self._python.digest if namesakes else ""
+        digest = self._whole.digest if namesakes else ""
         return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
     def _namesakes(self) -> list[tuple[Path, manifest.Entry]]:
@@ -197,7 +195,7 @@ class PythonVariants(TextlessVariants):
 
     @property
     def _python_file(self) -> Path:
-        return Path(self._python.function.__code__.co_filename).absolute()
+        return Path(self._whole.function.__code__.co_filename).absolute()
 
     def _places(self) -> list[str]:
         beside = " or ".join(path.name for path in self._files_beside())
@@ -216,8 +214,8 @@ class PythonVariants(TextlessVariants):
         namesakes = self._namesakes()
         if namesakes:
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
-            names = chosen_names(self._python.function)
-            if names and any(is_same_text(entry.digest, self._python.digest) for _, entry in namesakes):
+            names = chosen_names(self._whole.function)
+            if names and any(is_same_text(entry.digest, self._whole.digest) for _, entry in namesakes):
                 one_of = "one of " if len(names) > 1 else ""
                 other = f"compiled of the same text of the function, with another value of {one_of}{', '.join(names)}"
             else:
@@ -241,10 +239,10 @@ class PythonVariants(TextlessVariants):
         # must not be made of the digest.
         if _env.line_info():
             return super()._file(bindings, target)
-        return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
+        return keys.unit_file_name(self.kernel, self._whole.digest, bindings, target)
 
     def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        names = self._python.signature["names"]
+        names = self._whole.signature["names"]
         for path, entry in self.entries():
             if target in entry.targets and manifest.fits(entry.bindings, bindings, names):
                 try:
