@@ -77,7 +77,8 @@ def _cache() -> str:
     if root is None:
         return "none: nothing is kept on disk"
     found = cached_folders()
-    return f"{root}, {_count(sum(files for _, files, _ in found), 'file')}, {size_text(sum(size for _, _, size in found))}"
+    count = sum(files for _, files, _ in found)
+    return f"{root}, {count} file{'' if count == 1 else 's'}, {size_text(sum(size for _, _, size in found))}"
 
 
 def cached_folders() -> list[tuple[Path, int, int]]:
@@ -135,7 +136,3 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} GiB"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, NamedTuple, Protocol, TextIO, Union
+from typing import Any, NamedTuple, TextIO, Union
 
 from .. import _env, _runtime, cache, library
 from .._launcher import recording
@@ -216,12 +216,8 @@ def default_device() -> str:
     return "cuda:0" if _runtime.cuda_device_count() else "cpu"
 
 
-class _Advance(Protocol):
-    def __call__(self) -> object: ...
-
-
 @contextlib.contextmanager
-def _bar(total: int, show: bool) -> Iterator[_Advance]:
+def _bar(total: int, show: bool) -> Iterator[Callable[[], object]]:
     """Shows a progress bar: tqdm's if it is installed, else a plain line. Yields the function to call after each
     request."""
     if not show:

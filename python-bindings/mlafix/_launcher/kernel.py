@@ -268,10 +268,7 @@ class Kernel(Launcher):
 
     def _with(self, fixed: dict[str, str]) -> Kernel:
         """Returns this kernel with exactly the names in `fixed` bound."""
-        return type(self)(self.name, self._source_again, self.file, fixed)
-
-    def _source_again(self) -> str:
-        return self.source
+        return type(self)(self.name, lambda: self.source, self.file, fixed)
 
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
         return self.variants(bound, device_type, ordinal)
@@ -381,7 +378,7 @@ def _target(given: object) -> str:
     of the CPU if there is no GPU. Raises ArgumentError."""
     if given is not None and not isinstance(given, str):
         raise ArgumentError(f'argument "target": expected the name of a target, as "sm_90", or None, got {given!r}')
-    return given or _default_target()
+    return given or _runtime.device_target("cuda:0" if _runtime.cuda_device_count() else "cpu")
 
 
 def _targets(given: object) -> list[str]:
@@ -390,7 +387,3 @@ def _targets(given: object) -> list[str]:
     if not all(isinstance(name, str) for name in names):
         raise ArgumentError(f'argument "targets": expected the names of targets, as ("sm_90", "cpu"), got {given!r}')
     return names
-
-
-def _default_target() -> str:
-    return _runtime.device_target("cuda:0" if _runtime.cuda_device_count() else "cpu")

@@ -292,9 +292,8 @@ class Launcher:
             ArgumentError: an argument is wrong.
             CompileError, UnitError, DriverError: there is no code for these arguments.
         """
-        ordered = self._order(args, kwargs)
         try:
-            found: CallExplanation = self._dispatch.bind(ordered).explain()
+            found: CallExplanation = self._dispatch.bind(self._order(args, kwargs)).explain()
         except Error as error:
             self._name_numbers(error)
             raise

@@ -103,7 +103,8 @@ class Reducer:
             self.dtype = payload_dtype(dtype)
             self.wire_dtype = self.dtype if wire_dtype is None else wire_dtype_of(wire_dtype, self.dtype)
             check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
-            _check_base(self.base)
+            if wrong_base := _wrong_base(base):
+                raise wrong_base
             _check_names("exchange", exchange, ("auto", "pull", "push"))
             _check_names("overflow", overflow, ("error", "exchange"))
             self.cut = Cut(cut, self.size, heads)
@@ -317,7 +318,7 @@ class Reducer:
         ]
         if found := first_problem(expected, self.device):
             return found
-        return None if base in ("e", "2") else _wrong_base(base)
+        return _wrong_base(base)
 
 
 def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.device, ArgumentError | None]:
@@ -353,13 +354,8 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     return wrong("timeout", f"a number of seconds above 0 and at most {_MOST_SECONDS:.0e}, or None", repr(timeout))
 
 
-def _check_base(base: str) -> None:
-    if base not in ("e", "2"):
-        raise _wrong_base(base)
-
-
-def _wrong_base(base: str) -> ArgumentError:
-    return wrong("base", "'e' or '2'", repr(base))
+def _wrong_base(base: Any) -> ArgumentError | None:
+    return None if base in ("e", "2") else wrong("base", "'e' or '2'", repr(base))
 
 
 def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:
