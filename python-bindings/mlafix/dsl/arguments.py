@@ -1,4 +1,5 @@
-"""Matches the arguments of built-in calls to parameters, and checks their types."""
+"""Defines the base of the classes that translate calls of built-ins: it matches arguments to parameters, and checks
+their types."""
 
 from __future__ import annotations
 
@@ -11,12 +12,16 @@ from .types import Base
 from .values import Dyn, as_number, describe
 
 
-class Arguments:
-    """Finds and evaluates the arguments of a call to a built-in."""
+class BuiltIns:
+    """The base of classes that translate calls of built-ins. Their method `call_NAME` translates the calls of NAME. The
+    methods of this class find and evaluate the arguments of a call."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.ctx = expressions.ctx
         self.expressions = expressions
+        self.memory = expressions.memory
+        self.operators = expressions.operators
+        self.rows = expressions.rows
 
     def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
         """Maps the names of a call's arguments to their nodes. `required` and `optional` list names, separated by
@@ -64,7 +69,7 @@ class Arguments:
         return value
 
     def dim_name(self, node: ast.expr, usage: str) -> str:
-        return self.expressions.memory.row_dim(self.expressions.dim_or_size(node, usage), node)
+        return self.memory.row_dim(self.expressions.dim_or_size(node, usage), node)
 
     def state(self, node: ast.expr) -> Dyn:
         return self.as_state(self.expressions.eval(node), node)
@@ -86,15 +91,3 @@ class Arguments:
 def literal(node: ast.expr) -> object:
     """Returns the value of a literal. Returns None for any other expression."""
     return node.value if isinstance(node, ast.Constant) else None
-
-
-class BuiltIns:
-    """The base of classes that translate calls of built-ins. Their method `call_NAME` translates the calls of NAME."""
-
-    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
-        self.ctx = expressions.ctx
-        self.expressions = expressions
-        self.memory = expressions.memory
-        self.operators = expressions.operators
-        self.rows = expressions.rows
-        self.arguments = arguments

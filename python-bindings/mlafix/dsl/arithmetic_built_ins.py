@@ -23,21 +23,21 @@ class ArithmeticBuiltIns(BuiltIns):
     conversions."""
 
     def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        operand = self.arguments.float_value(self.arguments.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")
+        operand = self.float_value(self.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")
         return self.ctx.wrap(self.ctx.builder.unary(built_in.name, operand.value, self.ctx.at(node)))
 
     def call_fma(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "a b c")
-        a, b, c = (self.arguments.float_value(found[name], "fma") for name in "abc")
+        found = self.by_name(node, built_in, "a b c")
+        a, b, c = (self.float_value(found[name], "fma") for name in "abc")
         return self.ctx.wrap(self.ctx.builder.fma(a.value, b.value, c.value, self.ctx.at(node)))
 
     def call_copysign(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "x sign")
-        x, sign = (self.arguments.float_value(found[name], "copysign") for name in ("x", "sign"))
+        found = self.by_name(node, built_in, "x sign")
+        x, sign = (self.float_value(found[name], "copysign") for name in ("x", "sign"))
         return self.ctx.wrap(self.ctx.builder.binary("copysign", x.value, sign.value, self.ctx.at(node)))
 
     def call_where(self, node: ast.Call, built_in: BuiltIn) -> Any:
-        found = self.arguments.by_name(node, built_in, "condition a b")
+        found = self.by_name(node, built_in, "condition a b")
         condition = self.expressions.eval(found["condition"])
         yes, no = self.expressions.eval(found["a"]), self.expressions.eval(found["b"])
         if isinstance(condition, bool):
@@ -49,12 +49,12 @@ class ArithmeticBuiltIns(BuiltIns):
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)
 
     def call_splat(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "scalar dim")
+        found = self.by_name(node, built_in, "scalar dim")
         scalar = self.expressions.value(found["scalar"])
-        return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"], 'splat(…, "{0}")'), self.ctx.at(node)))
+        return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.dim_name(found["dim"], 'splat(…, "{0}")'), self.ctx.at(node)))
 
     def call_row_of(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        place = self.arguments.by_name(node, built_in, "numbers")["numbers"]
+        place = self.by_name(node, built_in, "numbers")["numbers"]
         values = self.expressions.eval(place)
         if not isinstance(values, (tuple, list)):
             self.ctx.fail(place, f"expected a list of numbers, as in {built_in.usage}, got {describe(values)}")
@@ -64,13 +64,13 @@ class ArithmeticBuiltIns(BuiltIns):
         return self.rows.of_numbers(list(values), place.elts if is_spelled else [place] * len(values), node)
 
     def call_iota(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"], 'iota("{0}")')
+        dim = self.dim_name(self.by_name(node, built_in, "dim")["dim"], 'iota("{0}")')
         return self.ctx.wrap(self.ctx.builder.iota(dim, self.ctx.at(node)))
 
     def call_swap(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "row block")
+        found = self.by_name(node, built_in, "row block")
         row = self.expressions.value(found["row"])
-        block = self.arguments.count(found["block"], 1)
+        block = self.count(found["block"], 1)
         if row.type.kind != "row" or row.type.dtype not in ("f32", "i32"):
             self.ctx.fail(found["row"], f"expected a row of f32 or i32, got {describe(row)}")
         return self.ctx.wrap(self.ctx.builder.swap(row.value, block, self.ctx.at(node)))
@@ -81,9 +81,9 @@ class ArithmeticBuiltIns(BuiltIns):
     call_argmin = call_argmax
 
     def call_top_k(self, node: ast.Call, built_in: BuiltIn) -> tuple[list[Dyn], list[Dyn]]:
-        found = self.arguments.by_name(node, built_in, "row k", "along")
+        found = self.by_name(node, built_in, "row k", "along")
         row = self.reduced_row(found["row"], "top_k", ("f32", "i32"))
-        count = self.arguments.count(found["k"], 1)
+        count = self.count(found["k"], 1)
         if count > _MOST_FOUND:
             self.ctx.fail(found["k"], f"expected 1 to {_MOST_FOUND} elements, got {count}")
         along = self.along(found["along"], "reduce") if "along" in found else ""

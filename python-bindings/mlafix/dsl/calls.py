@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from . import functions, hints
-from .arguments import Arguments
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
 from .expressions import Expressions
@@ -36,10 +35,9 @@ class Calls:
         self.ctx = expressions.ctx
         self.expressions = expressions
         self.inline = inline
-        arguments = Arguments(expressions)
-        self.arithmetic = ArithmeticBuiltIns(expressions, arguments)
-        self.promises = PromiseBuiltIns(expressions, arguments)
-        groups = (self.arithmetic, MemoryBuiltIns(expressions, arguments), StateBuiltIns(expressions, arguments), self.promises)
+        self.arithmetic = ArithmeticBuiltIns(expressions)
+        self.promises = PromiseBuiltIns(expressions)
+        groups = (self.arithmetic, MemoryBuiltIns(expressions), StateBuiltIns(expressions), self.promises)
         self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }

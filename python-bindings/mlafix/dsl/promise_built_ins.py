@@ -15,7 +15,7 @@ class PromiseBuiltIns(BuiltIns):
     """Translates calls of assume, distinct and print."""
 
     def call_assume(self, node: ast.Call, built_in: BuiltIn) -> None:
-        argument = self.arguments.by_name(node, built_in, "condition")["condition"]
+        argument = self.by_name(node, built_in, "condition")["condition"]
         condition = self.expressions.condition(argument)
         if condition is True:
             return
@@ -26,7 +26,7 @@ class PromiseBuiltIns(BuiltIns):
     def call_distinct(self, node: ast.Call, built_in: BuiltIn) -> None:
         if self.ctx.indices is not None:
             self.ctx.fail(node, "expected distinct(…) before the grid, got it inside: move it above 'for … in grid(…)'")
-        argument = self.arguments.by_name(node, built_in, "table")["table"]
+        argument = self.by_name(node, built_in, "table")["table"]
         table = self.expressions.eval(argument)
         if not isinstance(table, Tensor):
             self.ctx.fail(argument, f"expected a tensor of integers, got {describe(table)}")

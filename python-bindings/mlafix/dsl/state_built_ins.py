@@ -14,9 +14,9 @@ class StateBuiltIns(BuiltIns):
     lse_of."""
 
     def call_load_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "out lse", "where base sink")
+        found = self.by_name(node, built_in, "out lse", "where base sink")
         out, lse = self.place(found["out"], "the payload"), self.place(found["lse"], "the lse")
-        base, where = self.arguments.base(found), self.arguments.where(found)
+        base, where = self.base(found), self.where(found)
         return self.ctx.wrap(
             self.ctx.builder.load_state(
                 out.tensor.value, out.indices, lse.tensor.value, lse.indices, self.ctx.predicate(where, node), base,
@@ -42,15 +42,15 @@ class StateBuiltIns(BuiltIns):
         return element
 
     def call_store_state(self, node: ast.Call, built_in: BuiltIn) -> None:
-        found = self.arguments.by_name(node, built_in, "state", "/out /lse where scale")
-        state = self.arguments.state(found["state"])
+        found = self.by_name(node, built_in, "state", "/out /lse where scale")
+        state = self.state(found["state"])
         places = {}
         for name in ("out", "lse"):
             given = name in found and not (isinstance(found[name], ast.Constant) and literal(found[name]) is None)
             places[name] = self.place(found[name], f"the {'payload' if name == 'out' else name}") if given else None
         out, lse = places["out"], places["lse"]
-        scale = self.arguments.float_value(found["scale"], "the scale", ("scalar",)) if "scale" in found else None
-        where = self.arguments.where(found)
+        scale = self.float_value(found["scale"], "the scale", ("scalar",)) if "scale" in found else None
+        where = self.where(found)
         self.ctx.builder.store_state(
             state.value,
             out.tensor.value if out else None,
@@ -63,10 +63,10 @@ class StateBuiltIns(BuiltIns):
         )
 
     def call_make_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "row lse", "base sink")
-        row = self.arguments.float_value(found["row"], "the payload", ("row",))
-        lse = self.arguments.float_value(found["lse"], "the lse", ("scalar",))
-        base, has_sink = self.arguments.base(found), self.has_sink(found)
+        found = self.by_name(node, built_in, "row lse", "base sink")
+        row = self.float_value(found["row"], "the payload", ("row",))
+        lse = self.float_value(found["lse"], "the lse", ("scalar",))
+        base, has_sink = self.base(found), self.has_sink(found)
         return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, base, has_sink, self.ctx.at(node)))
 
     def has_sink(self, found: dict[str, ast.expr]) -> bool:
@@ -77,11 +77,11 @@ class StateBuiltIns(BuiltIns):
         return value
 
     def call_sink(self, node: ast.Call, built_in: BuiltIn) -> Dyn | Sink:
-        found = self.arguments.by_name(node, built_in, "logit", "/dim base")
-        logit = self.arguments.float_value(found["logit"], "the logit", ("scalar",))
+        found = self.by_name(node, built_in, "logit", "/dim base")
+        logit = self.float_value(found["logit"], "the logit", ("scalar",))
         if "dim" in found:
-            return self.sink(logit, self.arguments.dim_name(found["dim"], 'sink(…, "{0}")'), self.arguments.base(found), node)
-        return Sink(logit, self.arguments.base(found) if "base" in found else "")
+            return self.sink(logit, self.dim_name(found["dim"], 'sink(…, "{0}")'), self.base(found), node)
+        return Sink(logit, self.base(found) if "base" in found else "")
 
     def sink(self, logit: Dyn, dim: str, base: str, node: ast.AST) -> Dyn:
         at = self.ctx.at(node)
@@ -89,8 +89,8 @@ class StateBuiltIns(BuiltIns):
         return self.ctx.wrap(self.ctx.builder.make_state(zeros, logit.value, base, True, at))
 
     def call_identity(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "dim", "base")
-        return self.ctx.wrap(self.ctx.builder.identity(self.arguments.dim_name(found["dim"], 'identity("{0}")'), self.arguments.base(found), self.ctx.at(node)))
+        found = self.by_name(node, built_in, "dim", "base")
+        return self.ctx.wrap(self.ctx.builder.identity(self.dim_name(found["dim"], 'identity("{0}")'), self.base(found), self.ctx.at(node)))
 
     def call_merge(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         if not node.args or node.keywords:
@@ -98,7 +98,7 @@ class StateBuiltIns(BuiltIns):
         values = [self.expressions.eval(argument) for argument in node.args]
         typed = next((value for value in values if isinstance(value, Dyn) and value.type.kind == "state"), None)
         states = [
-            self.beside(value, typed, argument) if isinstance(value, Sink) and typed is not None else self.arguments.as_state(value, argument)
+            self.beside(value, typed, argument) if isinstance(value, Sink) and typed is not None else self.as_state(value, argument)
             for value, argument in zip(values, node.args)
         ]
         return self.ctx.wrap(self.ctx.builder.merge([state.value for state in states], self.ctx.at(node)))
@@ -111,20 +111,20 @@ class StateBuiltIns(BuiltIns):
         return self.ctx.wrap(self.ctx.builder.rebase(made.value, state.type.base, self.ctx.at(node)))
 
     def call_mask(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "state predicate")
-        state = self.arguments.state(found["state"])
+        found = self.by_name(node, built_in, "state predicate")
+        state = self.state(found["state"])
         predicate = self.ctx.lift(self.expressions.condition(found["predicate"], "predicate"), found["predicate"])
         return self.ctx.wrap(self.ctx.builder.mask(state.value, predicate.value, self.ctx.at(node)))
 
     def call_rebase(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "state base")
-        state = self.arguments.state(found["state"])
-        return self.ctx.wrap(self.ctx.builder.rebase(state.value, self.arguments.base(found), self.ctx.at(node)))
+        found = self.by_name(node, built_in, "state base")
+        state = self.state(found["state"])
+        return self.ctx.wrap(self.ctx.builder.rebase(state.value, self.base(found), self.ctx.at(node)))
 
     def call_payload(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        state = self.state(self.by_name(node, built_in, "state")["state"])
         return self.ctx.wrap(self.ctx.builder.payload(state.value, self.ctx.at(node)))
 
     def call_lse_of(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        state = self.state(self.by_name(node, built_in, "state")["state"])
         return self.ctx.wrap(self.ctx.builder.lse_of(state.value, self.ctx.at(node)))
