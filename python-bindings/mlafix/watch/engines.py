@@ -62,21 +62,15 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
     is_plain &= all(given.get(each) is None for each in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal", "score_mod", "rel_bias"))
     scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
     if given.get("q_v") is not None:  # The cache is latent: a key is the value and the elements after it.
-        q, k = _latent(given["q_v"], q, v, k)
+        import torch
+
+        q, k = torch.cat([given["q_v"], q], -1), _latent_rows(v, k)
         is_plain &= k is not None
     if is_plain:
         keys, values = (k.unsqueeze(1), v.unsqueeze(1)) if is_new_tokens else (k, v)
         watch.attention(out, lse, q, keys, values, **sequences, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name=name)
     else:
         watch.states("attention", out, lse, **sequences, cu_seqlens=starts, causal=causal, name=name)
-
-
-def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
-    """Returns the queries and keys of latent attention, whose score is the sum of two products. Keys are None if the
-    two parts of a key are not contiguous in memory."""
-    import torch
-
-    return torch.cat([q_latent, q_turned], -1), _latent_rows(latent, turned)
 
 
 def _latent_rows(latent: Any, turned: Any) -> Any:
@@ -429,23 +423,6 @@ def _install_hook(seam: Seam, watch: Watch, log: Log) -> None:
     hooks.HookRegistry.register(seam.place.replace(":", "."), lambda own, *args, **kwargs: call_of(own, args, kwargs), hooks.HookType.AROUND)
 
 
-class _Guard:
-    """Runs the checks of one seam until one of them raises."""
-
-    def __init__(self, seam: Seam, log: Log) -> None:
-        self._seam, self._log, self._is_off = seam, log, False
-
-    def __call__(self, check: Check | None, watch: Watch, given: Given, result: Any) -> None:
-        if check is None or self._is_off:
-            return
-        try:
-            check(watch, given, result)
-        except Exception as error:
-            self._is_off = True
-            self._log.logger.warning("mlafix: %s is not watched any more: %s: %s", self._seam.place, type(error).__name__, error)
-            self._log.logger.debug("mlafix: the check that failed", exc_info=True)
-
-
 def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None = None) -> Callable[..., Any]:
     """Returns a function that calls `own`, with the seam's checks before and after each call."""
     call_of = _caller(own, seam, watch, log or Log("mlafix"))
@@ -458,16 +435,27 @@ def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None =
 
 
 def _caller(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log) -> Callable[..., Any]:
-    """Returns a function (function, args, kwargs) that calls `function` with the seam's checks before and after it. The
-    parameters of `own` name the arguments for the checks."""
+    """Returns a function (function, args, kwargs) that calls `function` with the seam's checks before and after it, until
+    one of them raises. The parameters of `own` name the arguments for the checks."""
     order = list(inspect.signature(own).parameters)
-    guarded = _Guard(seam, log)
+    is_off = False
+
+    def run(check: Check | None, given: Given, result: Any) -> None:
+        nonlocal is_off
+        if check is None or is_off:
+            return
+        try:
+            check(watch, given, result)
+        except Exception as error:
+            is_off = True
+            log.logger.warning("mlafix: %s is not watched any more: %s: %s", seam.place, type(error).__name__, error)
+            log.logger.debug("mlafix: the check that failed", exc_info=True)
 
     def call_of(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         given = {**dict(zip(order, args)), **kwargs}
-        guarded(seam.before, watch, given, None)
+        run(seam.before, given, None)
         result = function(*args, **kwargs)
-        guarded(seam.behind, watch, given, result)
+        run(seam.behind, given, result)
         return result
 
     return call_of
