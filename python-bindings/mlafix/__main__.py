@@ -304,18 +304,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    watch = commands.add_parser("watch", help="show a report of MLAFIX_WATCH, and write a script that makes the call again")
-    watch_command.add_arguments(watch)
-    watch.set_defaults(run=watch_command.run)
-    engines = commands.add_parser("engines", help="say what the plugins of vLLM and SGLang replace, and why not more")
-    report.add_arguments(engines)
-    engines.set_defaults(run=report.run)
-    solutions = commands.add_parser("flashinfer-solutions", help="write merges as files that FlashInfer's trace apply takes")
-    flashinfer.add_arguments(solutions)
-    solutions.set_defaults(run=flashinfer.run)
-    kernels = commands.add_parser("hub-kernels", help="put libraries of TVM-FFI functions into a folder of Hugging Face's kernels")
-    hub.add_arguments(kernels)
-    kernels.set_defaults(run=hub.run)
+    for name, module, what in (
+        ("watch", watch_command, "show a report of MLAFIX_WATCH, and write a script that makes the call again"),
+        ("engines", report, "say what the plugins of vLLM and SGLang replace, and why not more"),
+        ("flashinfer-solutions", flashinfer, "write merges as files that FlashInfer's trace apply takes"),
+        ("hub-kernels", hub, "put libraries of TVM-FFI functions into a folder of Hugging Face's kernels"),
+    ):
+        command = commands.add_parser(name, help=what)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
 
 
 def _audit_parser() -> argparse.ArgumentParser:

@@ -199,6 +199,3 @@ def compared(file: str, report: Report) -> int:
     old = read_report(Path(file))
     print(*compare(old, report) or ["nothing has changed"], sep="\n")
     return int(is_worse(old, report))
-
-
-__all__ = ["add_arguments", "run"]

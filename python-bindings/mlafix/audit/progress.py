@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .findings import Outcome
-
 
 class Progress:
     """Shows how many checks of an audit are done."""
@@ -28,7 +26,7 @@ class Progress:
         elif self.shown:
             print(f"\r{self.name}: {self.count}/{self.total} {check:4}", end="", file=sys.stderr, flush=True)
 
-    def done(self, _outcome: Outcome) -> None:
+    def done(self) -> None:
         self.count += 1
         if self.bar is not None:
             self.bar.update()

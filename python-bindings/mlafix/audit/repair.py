@@ -349,6 +349,3 @@ def microseconds(adapter: Adapter, case: Any, count: int = 20) -> float:
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
     return sorted(times)[len(times) // 2] * 1e6
-
-
-__all__ = ["Repair", "Repaired", "repair_for", "try_repair"]

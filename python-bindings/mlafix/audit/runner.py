@@ -215,7 +215,7 @@ class Run:
         if "outcome" in event:
             outcome = outcome_of(event["outcome"])
             outcomes[outcome.check] = outcome
-            self.progress.done(outcome)
+            self.progress.done()
 
     def job(self, job: Event, on_event: Callable[[Event], None]) -> str:
         """Runs a job in a fork of the server if the backend can be imported there. Otherwise runs it in a fork of this
@@ -253,7 +253,7 @@ class Run:
             finding.repair = repaired[0] if repaired else asdict(Repaired(repair.text, f"still there: {died}"))
             self.is_repairable = bool(repaired)
         outcome.findings = [finding]
-        self.progress.done(outcome)
+        self.progress.done()
         return outcome
 
     def dies(self, number: str, case: Any) -> bool:
