@@ -155,6 +155,3 @@ class Claim:
                 given = json.dumps({name: value for name, value in asdict(one).items() if value})
                 raise ArgumentError(f'claim: expected a "reason" and a "check", "clause" or "kind" in each exception, got {given}')
         return Claim(tuple(data.get("clauses", CLAUSES)), exceptions, CONTRACT, str(data.get("backend", "")))
-
-
-__all__ = ["CLAUSES", "CONTRACT", "Claim", "Waiver", "clauses_of", "clauses_of_case"]

@@ -242,5 +242,3 @@ SCHEMA: dict[str, Any] = {
     },
 }
 """The JSON schema of the text that `Report.to_json` returns."""
-
-__all__ = ["SCHEMA", "Report", "compare", "is_worse"]

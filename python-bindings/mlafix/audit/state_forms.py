@@ -137,10 +137,12 @@ STATE_FORMS = {"merge": call_merge, "reduce": call_reduce}
 def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
     """Returns the arguments and keywords of a case's call, without making the call. Both are empty for a reduce,
     because its ranks make their own arguments."""
-    found: list[Any] = [(), {}]
+    if adapter.form == "reduce":
+        return (), {}
+    calls: list[tuple[Any, dict[str, Any]]] = []
 
     def record(*arguments: Any, **given: Any) -> Any:
-        found[:] = [arguments, given]
+        calls.append((arguments, given))
         raise StopIteration
 
     recording = replace(adapter, call=record)
@@ -149,9 +151,9 @@ def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
             STATE_FORMS[adapter.form](case, recording, *make_states(case, adapter))
         else:
             FORMS[adapter.form](case, recording, make_values(case, adapter))
-    except (StopIteration, RuntimeError):
+    except StopIteration:
         pass
-    return found[0], found[1]
+    return calls[0]
 
 
 def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, torch.Tensor]:

@@ -20,7 +20,7 @@ from ..judge import check_call, compare
 from ..oracle import UNIT, reference
 from ..state_forms import arguments_of, check_states, run_states
 from .check import STATES, Check, Groups, base, fitted, states
-from .graphs import Recorded, got_of
+from .graphs import got_of
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -63,17 +63,17 @@ SLEEP = 5_000_000  # number of cycles (about 3 ms) for which both streams wait, 
 def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
     """Checks calls that run on two streams at the same time, each with its own tensors."""
     cases = [replace(case, ids=tuple(range(first, first + len(case.q_lens)))) for first in (0, 60)]
-    calls, streams = [Recorded(one, adapter) for one in cases], [torch.cuda.Stream() for _ in cases]
+    calls, streams = [arguments_of(one, adapter) for one in cases], [torch.cuda.Stream() for _ in cases]
     torch.cuda.synchronize()
     for _ in range(10):
         results = []
         for call, stream in zip(calls, streams):
             with torch.cuda.stream(stream):
                 torch.cuda._sleep(SLEEP)
-                results.append(invoke(adapter, call.arguments, call.given))
+                results.append(invoke(adapter, *call))
         torch.cuda.synchronize()
-        for one, call, result in zip(cases, calls, results):
-            if faults := compare(got_of(result, adapter), reference(one, adapter, call.values), adapter):
+        for one, result in zip(cases, results):
+            if faults := compare(got_of(result, adapter), reference(one, adapter, make_values(one, adapter)), adapter):
                 return [replace(fault, kind=f"{fault.kind}, beside a call of another stream") for fault in faults]
     return []
 

@@ -8,34 +8,20 @@ from typing import Any
 import torch
 
 from ..cases import Adapter, Case, Fault, Got, make_values
-from ..forms import FORMS, invoke, is_planned, made, planned
+from ..forms import invoke, is_planned, made, planned
 from ..judge import compare, pads
 from ..oracle import reference
+from ..state_forms import arguments_of
 from .check import ATTENTION, Check, Groups, base
 
 
-class Recorded:
-    """Records the arguments of a case's call without making the call."""
-
-    def __init__(self, case: Case, adapter: Adapter) -> None:
-        self.arguments: tuple[torch.Tensor, ...] = ()
-        self.given: dict[str, Any] = {}
-        self.values = make_values(case, adapter)
-        self.value_dim = case.value_dim or case.dim
-        FORMS[adapter.form](case, replace(adapter, call=self.record), self.values)
-
-    def record(self, *arguments: torch.Tensor, **given: Any) -> tuple[torch.Tensor, None]:
-        self.arguments, self.given = arguments, given
-        q = arguments[0]
-        return q.new_zeros((*q.shape[:-1], self.value_dim)), None
-
-    def copy_into(self, other: Recorded) -> None:
-        """Copies the tensors of this call into those of `other`, which may be larger: an element [i, j] becomes the
-        element [i, j] there. Numbers are not copied, since a graph keeps the numbers of its capture."""
-        pairs = list(zip(self.arguments, other.arguments))
-        pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
-        for source, target in pairs:
-            target[tuple(slice(0, size) for size in source.shape)].copy_(source)
+def copy_into(call: tuple[Any, dict[str, Any]], static: tuple[Any, dict[str, Any]]) -> None:
+    """Copies the tensors of a call, given as its arguments and keywords, into those of `static`, which may be larger: an
+    element [i, j] becomes the element [i, j] there. Numbers are not copied, since a graph keeps the numbers of its
+    capture."""
+    pairs = [*zip(call[0], static[0]), *((value, static[1][name]) for name, value in call[1].items() if isinstance(value, torch.Tensor))]
+    for source, target in pairs:
+        target[tuple(slice(0, size) for size in source.shape)].copy_(source)
 
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
@@ -68,31 +54,30 @@ def got_of(result: Any, adapter: Adapter) -> Got:
 
 def replays(case: Case, adapter: Adapter) -> list[Fault]:
     """Captures a call, then replays it with other contents in the same memory."""
-    static = Recorded(case, adapter)
+    static = arguments, given = arguments_of(case, adapter)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(2):
-            invoke(adapter, static.arguments, static.given)
+            invoke(adapter, arguments, given)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    runs, rest = adapter, static.given
+    runs, rest = adapter, given
     if is_planned(adapter.call):  # a plan is made before each replay, outside of the graph
-        runs, rest = replace(adapter, call=made(adapter.call).run), planned(adapter, static.arguments, static.given)
+        runs, rest = replace(adapter, call=made(adapter.call).run), planned(adapter, arguments, given)
     try:
         with torch.cuda.graph(graph):
-            result = runs.call(*static.arguments, **rest)
+            result = runs.call(*arguments, **rest)
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
     faults: dict[str, Fault] = {}  # by kind of fault; each fault is from the first replay that has it
     for number, content in enumerate(contents(case, adapter)):
-        new = Recorded(content, adapter)
-        new.copy_into(static)
+        copy_into(arguments_of(content, adapter), static)
         if is_planned(adapter.call):
-            planned(adapter, static.arguments, static.given)
+            planned(adapter, arguments, given)
         graph.replay()
         torch.cuda.synchronize()
-        want = reference(content, adapter, new.values)
+        want = reference(content, adapter, make_values(content, adapter))
         got = got_of(result, adapter)
         found = compare(got, want, adapter) + pads(got, content, adapter, want.out.shape[0])
         for fault in found:

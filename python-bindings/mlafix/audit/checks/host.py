@@ -9,17 +9,17 @@ import torch
 
 from ..cases import Adapter, Fault
 from ..forms import invoke
+from ..state_forms import arguments_of
 from .check import ATTENTION, Check, Groups, base, only_in
-from .graphs import Recorded
 
 SLEEP = 100_000_000  # number of cycles (about 50 ms) for which the GPU is kept busy before the call
 
 
 def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
     """Makes one call while the GPU is busy. A call that takes more than half of the busy time has waited for the GPU."""
-    recorded = Recorded(case, adapter)
+    arguments, given = arguments_of(case, adapter)
     for _ in range(2):
-        invoke(adapter, recorded.arguments, recorded.given)
+        invoke(adapter, arguments, given)
     torch.cuda.synchronize()
     begin = time.perf_counter()
     torch.cuda._sleep(SLEEP)
@@ -28,7 +28,7 @@ def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
     before = torch.cuda.memory_stats().get("allocation.all.allocated", 0)
     torch.cuda._sleep(SLEEP)
     begin = time.perf_counter()
-    invoke(adapter, recorded.arguments, recorded.given)
+    invoke(adapter, arguments, given)
     took = time.perf_counter() - begin
     torch.cuda.synchronize()
     count = torch.cuda.memory_stats().get("allocation.all.allocated", 0) - before
