@@ -43,17 +43,7 @@ def register(kernel: Kernel) -> str:
     """
     name = f"{kernel.name}_{hashlib.sha256(kernel._identity.encode()).hexdigest()[:8]}"
     if name not in _registered:
-        _library.define(torch_state.schema(name, kernel.signature["args"]), tags=(torch.Tag.pt2_compliant_tag,))
-
-        def run(*args: Any) -> None:
-            kernel._launch_plain(args)
-
-        def fake(*args: Any) -> None:
-            kernel._check_fake(args)
-
-        for key in ("CPU", "CUDA"):
-            _library.impl(name, run, key)
-        torch.library.register_fake(f"mlafix_kernels::{name}", fake, lib=_library)
-        _library.impl(name, torch_state.refuse_grad(getattr(operators, name).default), "Autograd")
+        schema = torch_state.schema(name, kernel.signature["args"])
+        torch_state.register(_library, name, schema, lambda *args: kernel._launch_plain(args), lambda *args: kernel._check_fake(args))
         _registered.add(name)
     return name

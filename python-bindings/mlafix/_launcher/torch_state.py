@@ -94,7 +94,20 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     return f"{name}({', '.join([*declared, *more])}) -> ()"
 
 
-def refuse_grad(operator: Any) -> Callable[..., Any]:
+def register(library: torch.library.Library, name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Any:
+    """Registers an operator and returns it. `name` includes the overload, if there is one: "merge.out". `run` launches a
+    call on plain tensors, `fake` checks a call on tensors without memory."""
+    library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for key in ("CPU", "CUDA"):
+        library.impl(name, run, key)
+    torch.library.register_fake(f"{library.ns}::{name}", fake, lib=library)
+    function, _, overload = name.partition(".")
+    made = getattr(getattr(getattr(torch.ops, library.ns), function), overload or "default")
+    library.impl(name, _refuse_grad(made), "Autograd")
+    return made
+
+
+def _refuse_grad(operator: Any) -> Callable[..., Any]:
     """Returns a function that calls an operator, but raises ArgumentError if autograd tracks an argument, as a launch
     on plain tensors does."""
     names = [argument.name for argument in operator._schema.arguments]
