@@ -199,8 +199,8 @@ class _Blocks(OutFormat):
     """A format with one-byte scales for blocks of `size` elements. Scales lie in rows, or in tiles of 128 x 4 or 8 x 4
     scales."""
 
-    size: ClassVar[int]
-    scale_dtype: ClassVar[str]
+    size: ClassVar[int] = 32
+    scale_dtype: ClassVar[str] = "float8_e8m0fnu"
     scales: Any
     tiles: Any
     first_row: Any
@@ -215,14 +215,18 @@ class _Blocks(OutFormat):
         if self.quantize_from not in _SOURCES:
             raise self.wrong("quantize_from", "'f32' or 'output'")
 
-    def _place(self, rows: Rows, like: Any, dtype: Any, number: Any = None, *, is_power: bool = True, floors: bool = False) -> Placed:
-        given = self.scales, type(self).__name__, rows, self.size, self.scale_dtype
-        how = How(is_power, self._rounding(like, dtype), is_fp4=self.is_fp4, tile_rows=_layouts.tile_rows(self.tiles), floors=floors,
-                  by_head=self.tiles is None)
+    def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
+        given, number = (self.scales, type(self).__name__, rows, self.size, self.scale_dtype), self._number(like)
+        how = How(self.scale_dtype == "float8_e8m0fnu", self._rounding(like, dtype), is_fp4=self.is_fp4, tile_rows=_layouts.tile_rows(self.tiles),
+                  floors=getattr(self, "rounding", "ceil") == "floor", by_head=self.tiles is None)
         if self.tiles is None:
             return Placed((_layouts.of_blocks(*given), number, 0), how)
         view, padding = _layouts.in_tiles(*given, how.tile_rows, self.first_row, self.clear_padding)
         return Placed((view, number, self.first_row), how, padding)
+
+    def _number(self, like: Any) -> Any:
+        """Returns the format's global scale as a tensor; None if the format has none."""
+        return None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -256,18 +260,12 @@ class MxFp8(_Blocks):
         (384.0, [120])
     """
 
-    size = 32
-    scale_dtype = "float8_e8m0fnu"
-
     scales: Array
     _: dataclasses.KW_ONLY
     tiles: Literal["128x4", "8x4"] | None = None
     first_row: int = 0
     clear_padding: bool = True
     quantize_from: QuantizeFrom = "f32"  # type: ignore[misc]
-
-    def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        return self._place(rows, like, dtype)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -298,8 +296,6 @@ class MxFp4(_Blocks):
         ((3, 2, 32), '0x77', [126, 126])
     """
 
-    size = 32
-    scale_dtype = "float8_e8m0fnu"
     is_fp4 = True
 
     scales: Array
@@ -314,9 +310,6 @@ class MxFp4(_Blocks):
         if self.rounding not in ("floor", "ceil"):
             raise self.wrong("rounding", "'floor' or 'ceil'")
         super().__post_init__()
-
-    def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        return self._place(rows, like, dtype, floors=self.rounding == "floor")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -363,8 +356,8 @@ class NvFp4(_Blocks):
         if self.global_scale is None:
             raise self.wrong("global_scale", _ONE)
 
-    def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        return self._place(rows, like, dtype, one_element(self.global_scale, like), is_power=False)
+    def _number(self, like: Any) -> Any:
+        return one_element(self.global_scale, like)
 
 
 class Plain(OutFormat):
