@@ -11,7 +11,7 @@ from . import functions, hints
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .inline import bind
+from .inline import Inline, bind
 from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
 from .source import python
@@ -55,7 +55,7 @@ class Calls:
             if function.name not in self.built_ins:
                 self.ctx.fail(node, f"expected {function.usage} only in the header of a for loop, got it in an expression")
             return self.built_ins[function.name](node, function)
-        if hasattr(function, "__mlafix_inline__"):
+        if isinstance(function, Inline):
             return self._inline(node, function)
         if is_record_type(function):
             return self._record(node, function)

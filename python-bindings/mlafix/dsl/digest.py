@@ -22,6 +22,7 @@ from typing import Any
 from ..errors import CompileError
 from . import annotations, scope
 from .built_ins import BuiltIn
+from .inline import Inline
 from .options import Options
 from .source import Source
 from .types import Base, DType, ScalarType, TensorType
@@ -66,7 +67,7 @@ def chosen_names(function: types.FunctionType) -> list[str]:
         for name, value in _names(source, is_inline).items():
             if name not in found and not is_word(value):
                 found[name] = None
-                open_ += [(value.source(), True)] if is_inline_function(value) else []
+                open_ += [(value.source(), True)] if isinstance(value, Inline) else []
     return list(found)
 
 
@@ -151,11 +152,6 @@ def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
             yield name, source.value_of(name)
 
 
-def is_inline_function(value: Any) -> bool:
-    """True if a value is a function marked with @mlafix.inline."""
-    return hasattr(value, "__mlafix_inline__")
-
-
 def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
     return "\n".join(f"{name}={describe(value, within)}" for name, value in _names(source, is_inline).items())
 
@@ -172,7 +168,7 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return "(" + ",".join(describe(element, within) for element in value) + ")"
-    if is_inline_function(value):
+    if isinstance(value, Inline):
         return _describe_inline(value, within)
     if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and (value.bound or value.from_tensor)):
         return f"{type(value).__name__}{dataclasses.astuple(value)}"

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from . import hints
 from .built_ins import BuiltIn
 from .context import Context
+from .inline import Inline
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .rows import Rows
@@ -149,8 +150,8 @@ class Expressions:
         number = as_number(value)
         if number is not None:
             return number
-        known = (str, type(None), BuiltIn, ScalarType, DType, Base, types.ModuleType)
-        if isinstance(value, known) or is_record(value) or hasattr(value, "__mlafix_inline__") or isinstance(value, (list, tuple)):
+        known = (str, type(None), list, tuple, BuiltIn, Inline, ScalarType, DType, Base, types.ModuleType)
+        if isinstance(value, known) or is_record(value):
             return tuple(value) if isinstance(value, list) else value
         if isinstance(value, (types.BuiltinFunctionType, type)):
             return value

@@ -13,6 +13,7 @@ from .._reports import diagnostics
 from ..errors import CompileError
 from . import annotations, built_ins, hints
 from .context import Context
+from .inline import Inline
 from .options import Options
 from .source import Source
 from .statements import Statements
@@ -268,7 +269,7 @@ class Frontend:
             return self.context.lift(True, call)
         if not isinstance(where, ast.Lambda):
             function = self.body.expressions.eval(where)
-            if not hasattr(function, "__mlafix_inline__"):
+            if not isinstance(function, Inline):
                 self.source.fail(where, f"expected a lambda or an inline function of a segment, got {describe(function)}")
             result = self.body.inline(function, [segment], {}, call)
             return self.bool_result(result, where)

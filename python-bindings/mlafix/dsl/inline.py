@@ -21,8 +21,6 @@ class Inline:
     statement.
     """
 
-    __mlafix_inline__ = True
-
     def __init__(self, function: Callable[..., Any]) -> None:
         if not isinstance(function, types.FunctionType):
             raise ArgumentError(f"@inline: expected a function, got {function!r}")

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._reports.diagnostics import compile_error
-from .digest import describe, describe_text, digest, is_inline_function, is_word, names_of
+from .digest import describe, describe_text, digest, is_word, names_of
+from .inline import Inline
 from .options import Options
 from .source import Source
 from .values import describe as shown
@@ -82,7 +83,7 @@ def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
 
 def _inline_in(value: Any) -> Iterator[Any]:
     """Yields the inline functions within a value, including the value itself."""
-    if is_inline_function(value):
+    if isinstance(value, Inline):
         yield value
     for part in _parts(value):
         yield from _inline_in(part)
@@ -100,7 +101,7 @@ def _meanings(source: Source) -> Iterator[tuple[tuple[str, str], tuple[str, str]
         for node, value in names_of(one, is_inline):
             # The names that an inline function uses have entries of their own, so the entry of the function describes
             # only the function's text.
-            meaning = describe_text(value) if is_inline_function(value) else describe(value)
+            meaning = describe_text(value) if isinstance(value, Inline) else describe(value)
             yield (one.name, ast.unparse(node)), (meaning, shown(value))
 
 

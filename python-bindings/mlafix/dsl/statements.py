@@ -13,6 +13,7 @@ from . import built_ins, hints, scope
 from .calls import Calls
 from .context import Context
 from .expressions import MOST_UNROLLED, Expressions
+from .inline import Inline
 from .memory import Memory
 from .operators import BINARY, Operators
 from .source import TOO_DEEP, python
@@ -82,7 +83,7 @@ class Statements:
     def run_Assign(self, node: ast.Assign) -> None:
         value = self.expressions.eval(node.value)
         if value is None and isinstance(node.value, ast.Call):
-            hint = "; an inline function ends with return …" if hasattr(self.expressions.eval(node.value.func), "__mlafix_inline__") else ""
+            hint = "; an inline function ends with return …" if isinstance(self.expressions.eval(node.value.func), Inline) else ""
             self.ctx.fail(node.value, f"expected a value, got {ast.unparse(node.value.func)}(…), which returns nothing{hint}")
         for target in node.targets:
             self.assign(target, value, node.value)
