@@ -41,8 +41,7 @@ def do(job: Event, emit: Emit) -> None:
         emit({"limit": job["limit"]})
         run_script(job["text"], emit)
         return
-    adapter = adapter_of(job["adapter"])
-    run_job(job, adapter, emit)
+    run_job(job, adapter_of(job["adapter"]), emit)
 
 
 def run_script(text: str, emit: Emit) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -17,12 +17,11 @@ from .checks import CHECKS, Check
 from .checks.check import STATES
 from .clauses import clauses_in, clauses_of, clauses_of_case
 from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome
+from .processes import Emit
 from .repair import try_repair
 from .reports import reports_of
 from .short import short_script
 from .shrink import shrink
-
-Emit = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)

@@ -75,19 +75,15 @@ def _returns_lse(record: dict[str, Any]) -> bool:
 
 
 def _backend(text: str) -> Any:
-    import importlib
+    from ..audit.adapter import Place
 
     module, colon, name = text.partition(":")
     if not module or not colon or not name:
         raise ValueError(f'expected --backend MODULE:FUNCTION for a script, got "{text}"')
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        return Place(module, name, str(Path.cwd())).find()
     except (ImportError, AttributeError) as error:
         raise ValueError(f"expected a backend that can be imported, got {text}: {error}") from None
-    return found
 
 
 def attention_case(record: dict[str, Any]) -> Any:
