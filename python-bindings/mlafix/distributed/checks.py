@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .._launcher.arguments import wrong
-from .._launcher.arrays import dtype_name, torch_dtype
+from .._launcher.arrays import dtype_name, spelling_of, torch_dtype
 from ..errors import ArgumentError
 
 
@@ -38,7 +38,7 @@ def _problem(one: Expected, device: torch.device) -> ArgumentError | None:
     if len(shape) != len(one.shape) or any(size is not None and size != got for size, got in zip(one.shape, shape)):
         return wrong(name, f"shape {_text(one.shape)}", _text(shape))
     if tensor.dtype not in one.dtypes:
-        return wrong(name, f"dtype {' or '.join(_dtype(dtype) for dtype in one.dtypes)}", _dtype(tensor.dtype))
+        return wrong(name, f"dtype {' or '.join(map(spelling_of, one.dtypes))}", spelling_of(tensor.dtype))
     if tensor.device != device:
         return wrong(name, f"a tensor on {device}", f"one on {tensor.device}")
     if one.row and shape[-1] > 1 and tensor.stride(-1) != 1:
@@ -56,10 +56,6 @@ def lengths(seq_lens: Any, query_start_loc: Any) -> list[Expected]:
 
 def _text(shape: Any) -> str:
     return "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
-
-
-def _dtype(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def payload_dtype(dtype: Any) -> torch.dtype:
