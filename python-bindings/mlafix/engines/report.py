@@ -17,35 +17,31 @@ from .switch import choice_of
 
 class Row(NamedTuple):
     seam: Seam
-    fits: bool
     reason: str
+    """The reason why the function at the seam is not replaced; "" if it can be."""
 
 
 def rows(engine: str, version: str, read: source.Read) -> Iterator[Row]:
-    """Yields a row for each seam of an engine's version: whether its function can be replaced, and the reason if not."""
+    """Yields a row for each seam of an engine's version."""
     for group in seams.alternatives(engine):
-        found = [_row(engine, seam, version, read) for seam in group]
-        first = next((row for row in found if row.fits), None)
-        yield from (Row(row.seam, row is first, row.reason or (f"{first.seam.kind} instead" if first and row is not first else "")) for row in found)
-
-
-def _row(engine: str, seam: Seam, version: str, read: source.Read) -> Row:
-    why = outside(seam.since, seam.last, version)
-    if not why:
-        try:
-            why = _misfit(engine, seam, read)
-        except LookupError as error:
-            why = str(error)
-    return Row(seam, not why, why)
+        first: Seam | None = None
+        for seam in group:
+            why = outside(seam.since, seam.last, version) or _misfit(engine, seam, read) or (f"{first.kind} instead" if first else "")
+            first = first if why else seam
+            yield Row(seam, why)
 
 
 def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
-    if seam.kind == "operator":
-        # A wheel contains the schemas of its operators only in machine code, so this checks the Python function of
-        # vLLM that calls the operator. It has the same arguments in another order, which `unknown` ignores.
-        return unknown(source.signature(read, "vllm._custom_ops", seam.function).parameters, seam.parameters)
-    own = source.signature(read, seam.module, seam.attribute)
-    return unknown(own.parameters, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
+    """Returns the reason in the engine's files why the function cannot be replaced; "" if it can be."""
+    try:
+        if seam.kind == "operator":
+            # A wheel contains the schemas of its operators only in machine code, so this checks the Python function of
+            # vLLM that calls the operator. It has the same arguments in another order, which `unknown` ignores.
+            return unknown(source.signature(read, "vllm._custom_ops", seam.function).parameters, seam.parameters)
+        own = source.signature(read, seam.module, seam.attribute)
+        return unknown(own.parameters, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
+    except LookupError as error:
+        return str(error)
 
 
 def table(engine: str, version: str, read: source.Read) -> Iterator[str]:
@@ -55,8 +51,8 @@ def table(engine: str, version: str, read: source.Read) -> Iterator[str]:
     yield f"{engine} {version or '(version unknown)'}: {variable} is {_env.engine(engine) or 'unset: nothing is replaced'}"
     for row in rows(engine, version, read):
         wanted = choice is not None and choice.wants(row.seam.function, row.seam.only_by_name)
-        how = "" if row.fits else f"not: {row.reason}"
-        if row.fits:
+        how = f"not: {row.reason}"
+        if not row.reason:
             how = "replaced" if wanted else f"by its name alone: {row.seam.only_by_name}" if row.seam.only_by_name else f"with {variable}=1"
         yield f"  {row.seam.function:34} {row.seam.kind:9} since {row.seam.since:13} {how}\n      {row.seam.place}"
 
