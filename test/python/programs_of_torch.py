@@ -7,14 +7,15 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Callable
 
+import numpy as np
 import torch
 
+from drop_in_calls import CALLS, CHUNKS, OVER_RANKS, Call, Sizes
 from mlafix import compat, ops
-from mlafix.compat import (aiter, attn_gym, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang,
-                           tensorrt_llm, tokenspeed, torch_context_parallel, vllm)  # fmt: skip
+from mlafix.compat import aiter, sglang, torch_context_parallel, vllm
+from numerics import BF16
 
 I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 
@@ -31,18 +32,8 @@ def all_functions() -> set[str]:
     return found
 
 
-RANKS = "needs the ranks of a group"
-WITHOUT = {
-    "offences": "reads a record on the host and gives a list",
-    "chunks_with_zero_kv": "reads the host's lengths and gives a list",
-    "flashinfer.decode_cp_a2a_lse_reduce_workspace_size": "gives a number",
-    **dict.fromkeys(
-        ("flashinfer.decode_cp_a2a_lse_reduce", "flashinfer.decode_cp_a2a_lse_reduce_create_workspace", "sglang.cp_lse_ag_out_rs_mha",
-         "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar",
-         "vllm.dcp_a2a_lse_reduce", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_kv_gather_workspace",
-         "vllm.get_direct_dcp_q_gather_workspace", "vllm.DirectDCPA2AWorkspace"), RANKS),
-}  # fmt: skip
-"""Functions for which there is no program, each with the reason."""
+WITHOUT = {"offences", "chunks_with_zero_kv"} | OVER_RANKS
+"""Functions for which there is no program: those that give lists on the host, and those of several ranks."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +127,6 @@ def _found(shape: Callable[[int, int], tuple[int, int]], check: Callable[..., No
     return run
 
 
-def _vllm_merge(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any) -> Any:
-    out, lse = torch.empty_like(prefix), torch.empty_like(prefix_lse)
-    vllm.merge_attn_states(out, prefix, prefix_lse, suffix, suffix_lse, lse, 2)
-    return out, lse
-
-
-CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 1), slice(2, 3), slice(3, 4)])
-CHUNK = SimpleNamespace(token_slice=slice(1, 4), is_continuation=True, continuation_token_end=3)
-
-
 def _blank_state(out: torch.Tensor, lse: torch.Tensor) -> Any:
     """Returns only the rows that are blanked. The others may have any contents."""
     made, made_lse = vllm.init_mla_context_partial(CHUNKS, out, lse, 5)
@@ -163,7 +144,29 @@ def _mapped(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
     return r(n, H, D), r(7, H, D), r(7, H), ints(0, 2, 4, 7), ints(6, 5, 4, 3, 2, 1, 0), ints(4, 0, 2)
 
 
+def _floats(shape: tuple[int, ...], dtype: np.dtype) -> torch.Tensor:
+    return (torch.rand(shape) + 0.5).to(torch.bfloat16 if dtype == BF16 else torch.float32)
+
+
+def _with_tensors(call: Call) -> Program:
+    """Returns a drop-in's program: a call of it with tensors of random numbers."""
+    arguments = call.arguments(Sizes(5, 4, 64))
+    names = [name for name, spec in arguments.items() if isinstance(spec, (tuple, np.ndarray))]
+    others = {name: spec for name, spec in arguments.items() if name not in names}
+
+    def run(*tensors: torch.Tensor) -> Any:
+        return call.function(**dict(zip(names, tensors)), **others)
+
+    def make(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
+        specs = call.arguments(Sizes(n, H, D))
+        return tuple(torch.from_numpy(specs[name].copy()) if isinstance(specs[name], np.ndarray) else _floats(*specs[name]) for name in names)
+
+    written = [names.index(name) for name in call.written.split()]
+    return Program(_updated(run, *written) if written else run, make, call.waits)
+
+
 PROGRAMS = {
+    **{call.name: _with_tensors(call) for call in reversed(CALLS)},
     "merge_attn_states": Program(_merged_and_gated, _two_hn),
     "merge_state_in_place": Program(_updated(lambda *x: ops.merge_state_in_place(*x), 0, 1), _two),
     "merge_attn_stats": Program(lambda *x: ops.merge_attn_stats(*x, 0.5),
@@ -229,70 +232,10 @@ PROGRAMS = {
     "aiter.mla_reduce_v1": Program(
         _updated(lambda out, lse, parts, lses, starts, rows, named: aiter.mla_reduce_v1(parts, lses, starts, rows, named, 2, 4, out, lse), 0, 1),
         lambda n, H, D: (r(4, H, D), r(4, H), r(8, 1, H, D), r(8, 1, H, 1), ints(0, 2, 4), ints(0, 2, 2, 4).view(2, 2), ints(0, 2, 4, 6))),
-    "cache_dit.fused_merge_attn_states": Program(
-        lambda *x: cache_dit.fused_merge_attn_states(*x), lambda n, H, D: (r(2, n, H, D), r(2, n, H, 1), r(2, n, H, D), r(2, n, H, 1))),
     "sglang.correct_attn_out": Program(lambda *x: sglang.correct_attn_out(*x, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
-    "sglang.dcp_lse_combine_triton": Program(lambda *x: sglang.dcp_lse_combine_triton(*x, False, True), lambda n, H, D: (r(3, n, H, D), r(3, n, H))),
-    "sglang.attn_res_fused_tma": Program(
-        _updated(lambda out, bank, prefix, cw, ow: sglang.attn_res_fused_tma(prefix, bank, cw, ow, out, 2, 1e-5, write_prefix=True), 0, 1),
-        lambda n, H, D: (r(n, D), r(n, 4, D), r(n, D), r(D), r(D))),
-    "sglang.dcp_mla_reduce": Program(
-        lambda *x: sglang.dcp_mla_reduce(*x, 4, torch.float32), lambda n, H, D: (r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(*range(1, n + 1)))),
-    "vllm.merge_mla_segments_triton": Program(
-        lambda *x: vllm.merge_mla_segments_triton(*x, 4, torch.float32), lambda n, H, D: (r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(*range(1, n + 1)))),
-    "vllm.reduce_segments": Program(
-        _updated(lambda out, *x: vllm.reduce_segments(out, *x, 4), 0),
-        lambda n, H, D: (r(n, H, D), r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(9, 5), ints(0, 1, n))),
-    "sglang.dcp_pack_a2a_send": Program(
-        _updated(lambda rows, lses, out, lse: sglang.dcp_pack_a2a_send(out, lse, rows, lses), 0, 1),
-        lambda n, H, D: (r(2, n, H, D), r(2, n, H), r(n, 2 * H, D), r(n, 2 * H))),
-    "flash_attn.flash_attn_combine": Program(lambda *x: flash_attn.flash_attn_combine(*x), lambda n, H, D: (r(3, 2, n, H, D), r(3, 2, n, H))),
-    "flash_mla.flash_mla_combine": Program(
-        _updated(lambda out, lse, parts, lses, starts: flash_mla.flash_mla_combine(parts, lses, starts, out, lse), 0, 1),
-        lambda n, H, D: (r(2, n, H, D), r(2, n, H), r(5, n, H, D), r(5, n, H), ints(0, 2, 5))),
-    "flashinfer.merge_state": Program(lambda *x: flashinfer.merge_state(*x), _two),
-    "flashinfer.merge_state_in_place": Program(_updated(lambda *x: flashinfer.merge_state_in_place(*x), 0, 1), _two),
-    "flashinfer.merge_states": Program(lambda *x: flashinfer.merge_states(*x), lambda n, H, D: (r(n, 3, H, D), r(n, 3, H))),
-    "flashinfer.variable_length_merge_states": Program(
-        lambda *x: flashinfer.variable_length_merge_states(*x), lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 2, 2, n))),
-    "ring_attention.update_out_and_lse": Program(lambda *x: ring_attention.update_out_and_lse(None, None, *x),
-                                                 lambda n, H, D: (r(2, n, H, D), r(2, H, n))),
-    "sglang.merge_state": Program(lambda *x: sglang.merge_state(*x), _two),
-    "sglang.merge_state_v1": Program(lambda *x: sglang.merge_state_v1(*x), _two),
-    "sglang.merge_state_v2": Program(lambda *x: sglang.merge_state_v2(*x), _two),
-    "sglang.fixup_zero_kv_rows": Program(_updated(lambda *x: sglang.fixup_zero_kv_rows(*x, 9), 0, 1),
-                                         lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 1), ints(0, 2, n))),
-    "tensorrt_llm.helix_post_process": Program(lambda *x: tensorrt_llm.helix_post_process(*x, 0.5),
-                                               lambda n, H, D: (r(2, n, H * D), torch.rand(2, n, H, 2) + 0.5)),
-    "tensorrt_llm.helix_post_process_native": Program(lambda *x: tensorrt_llm.helix_post_process_native(*x, 0.5, 1),
-                                                      lambda n, H, D: (r(n, 2, H, D), torch.rand(n, 2, H, 2) + 0.5)),
-    "tokenspeed.merge_state": Program(lambda *x: tokenspeed.merge_state(*x), _two),
-    "tokenspeed.attn_merge_state": Program(_updated(lambda *x: tokenspeed.attn_merge_state(*x, inplace=True), 0, 1), _two),
-    "vllm.merge_attn_states": Program(_vllm_merge, _two_hn),
-    "vllm.mask_empty_context_lse": Program(_updated(lambda *x: vllm.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),
-    "vllm.mask_empty_context": Program(_updated(lambda *x: vllm.mask_empty_context(*x), 0, 1),
-                                       lambda n, H, D: (r(H, n), r(n, H, D), *_offsets(n))),
-    "vllm.expand_context_lens": Program(lambda b, s: vllm.expand_context_lens(b.clone(), s, s.shape[0], 3).clone(),
-                                        lambda n, H, D: (torch.zeros(4 * n, dtype=I32), ints(*range(n)))),
-    "vllm.is_prefilling": Program(lambda *x: vllm.is_prefilling(*x, 2, 5), lambda n, H, D: (ints(*range(n)), ints(*[2] * n))),
-    "vllm.pack_seq_triton": Program(lambda *x: vllm.pack_seq_triton(*x), lambda n, H, D: (r(n, H, D), ints(2, n - 2)), waits=True),
-    "vllm.unpack_seq_triton": Program(lambda *x: vllm.unpack_seq_triton(*x), lambda n, H, D: (r(2, n, H, D), ints(2, n - 2)), waits=True),
-    "vllm.mask_dcp_empty_shards_": Program(_updated(lambda *x: vllm.mask_dcp_empty_shards_(*x), 0),
-                                           lambda n, H, D: (r(n, H), ints(0, 4), ints(0, 2, n))),
-    "vllm.neutralize_empty_context_partials": Program(
-        _updated(lambda out, lse: vllm.neutralize_empty_context_partials(CHUNKS, out, lse), 0, 1), lambda n, H, D: (r(n, H, D), r(H, n))),
     "vllm.init_mla_context_partial": Program(_blank_state, lambda n, H, D: (r(3, H, D), r(H, 3))),
-    "vllm.accumulate_mla_context_chunk": Program(
-        _updated(lambda out, lse, part, part_lse: vllm.accumulate_mla_context_chunk(CHUNK, part, part_lse, out, lse), 0, 1),
-        lambda n, H, D: (r(n, H, D), r(H, n), r(3, H, D), r(H, 3))),
-    "vllm.compute_token_to_req_indices": Program(
-        _updated(lambda out, starts: vllm.compute_token_to_req_indices(starts, out, 3, 4), 0), lambda n, H, D: (ints(*range(n)), ints(0, 2, n))),
-    "vllm.prepare_dcp_local_seq_lens": Program(
-        _updated(lambda out, lens: vllm.prepare_dcp_local_seq_lens(out, lens, 3, 2, 1, 1), 0), lambda n, H, D: (ints(*range(n)), ints(7, 8, 9))),
-    "sglang.get_dcp_lens": Program(lambda *x: sglang.get_dcp_lens(x[0], 2, 1, x[1]), lambda n, H, D: (ints(*range(n)), ints(*range(n)))),
-    "sglang.localize_dcp_indices": Program(lambda x: sglang.localize_dcp_indices(x, 2, 1), lambda n, H, D: (ints(*range(n)),)),
-    "attn_gym.merge_attention": Program(lambda *x: attn_gym.merge_attention(*x), lambda n, H, D: (r(2, H, n, D), r(2, H, n), r(2, H, n, D), r(2, H, n))),
     "torch_context_parallel.SDPAMerger": Program(_merged_in_steps, lambda n, H, D: (r(2, H, 2 * n, D), r(2, H, 2 * n), r(2, H, n, D), r(2, H, n))),
     "vllm.correct_attn_out": Program(lambda out, lses: vllm.correct_attn_out(out.clone(), lses, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
 }  # fmt: skip
-"""The program of each function that is not in WITHOUT, by the function's name."""
+"""The program of each function that is not in WITHOUT, by the function's name. A drop-in's program makes its first call
+in CALLS, unless the program is here."""
