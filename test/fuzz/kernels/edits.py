@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syntax import (COMPUTED, Assign, Assume, Call, Case, Each, For, If, Kernel, Layout, Node, Print, Store,
-                    StoreState, Type, blocks, factors, is_bounded, lit, names_of, parse_dim, read_blocks)  # fmt: skip
+from syntax import (COMPUTED, Assume, Call, Case, Each, Kernel, Layout, Node, Store, StoreState, Type, blocks, factors,
+                    get, is_bounded, lit, names_of, parse_dim, put, read_blocks, slots_of)  # fmt: skip
 
 Edit = Callable[[Case], bool]
 
@@ -31,7 +31,7 @@ def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
     found: list[tuple[Any, Any]] = []
     for block in _all_blocks(kernel, read):
         for s in block:
-            found += _statement_slots(s)
+            found += [] if isinstance(s, Each) else slots_of(s)
     found += [(inline, "result") for inline in kernel.inlines]
     if kernel.grid.where is not None:
         found.append((kernel.grid, "where"))
@@ -39,33 +39,6 @@ def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
         node = get(holder, key)
         found.extend((node.args, i) for i in range(len(node.args)))
     return found
-
-
-def _statement_slots(s: Any) -> list[tuple[Any, Any]]:
-    if isinstance(s, Assign):
-        return [(s.values, i) for i in range(len(s.values))]
-    if isinstance(s, Store):
-        return [(s, "value"), *([(s, "where")] if s.where else [])]
-    if isinstance(s, StoreState):
-        return [(s, "state"), *([(s, "where")] if s.where else []), *([(s, "scale")] if s.scale else [])]
-    if isinstance(s, (If, Assume)):
-        return [(s, "condition")]
-    if isinstance(s, Print):
-        return [(s.values, i) for i in range(len(s.values))]
-    if isinstance(s, For):
-        return [(s, "lower"), (s, "upper")]
-    return []
-
-
-def get(holder: Any, key: Any) -> Node:
-    return holder[key] if isinstance(holder, list) else getattr(holder, key)
-
-
-def put(holder: Any, key: Any, node: Node | None) -> None:
-    if isinstance(holder, list):
-        holder[key] = node
-    else:
-        setattr(holder, key, node)
 
 
 # -- Edits ---------------------------------------------------------------------------------------------------------------
@@ -82,8 +55,8 @@ def statement_edits(case: Case) -> Iterator[Edit]:
         for i, s in enumerate(block):
             for inner in range(len(blocks(s))):
                 yield lambda c, b=b, i=i, inner=inner: _unwrap(_all_blocks(c.kernel)[b], i, inner)
-            for change in (_no_where, _no_scale, _no_part, _one_item, _plain_loop):
-                yield lambda c, b=b, i=i, change=change: change(_all_blocks(c.kernel)[b][i])
+            for plain in _plainer(s):
+                yield lambda c, b=b, i=i, plain=plain: _set(_all_blocks(c.kernel)[b][i], **plain)
 
 
 def _cut(block: list[Any], first: int, last: int) -> bool:
@@ -97,38 +70,19 @@ def _unwrap(block: list[Any], i: int, inner: int) -> bool:
     return True
 
 
-def _no_where(s: Any) -> bool:
-    if not isinstance(s, (Store, StoreState)) or s.where is None:
-        return False
-    s.where = None
-    return True
+def _plainer(s: Any) -> list[dict[str, Any]]:
+    """Returns attributes that make a statement simpler."""
+    found: list[dict[str, Any]] = [{"where": None}, {"scale": None}, {"step": 1}]
+    if isinstance(s, StoreState) and s.out:
+        found.append({"lse": "", "lse_indices": []})
+    if isinstance(s, Each):
+        found.append({"items": s.items[:1]})
+    return [plain for plain in found if any(getattr(s, key, value) != value for key, value in plain.items())]
 
 
-def _no_scale(s: Any) -> bool:
-    if not isinstance(s, StoreState) or s.scale is None:
-        return False
-    s.scale = None
-    return True
-
-
-def _no_part(s: Any) -> bool:
-    if not isinstance(s, StoreState) or not s.out or not s.lse:
-        return False
-    s.lse, s.lse_indices = "", []
-    return True
-
-
-def _one_item(s: Any) -> bool:
-    if not isinstance(s, Each) or len(s.items) < 2:
-        return False
-    del s.items[1:]
-    return True
-
-
-def _plain_loop(s: Any) -> bool:
-    if not isinstance(s, For) or s.step == 1:
-        return False
-    s.step = 1
+def _set(holder: Any, **changed: Any) -> bool:
+    for key, value in changed.items():
+        setattr(holder, key, copy.deepcopy(value))
     return True
 
 
@@ -192,12 +146,7 @@ def call_edits(case: Case) -> Iterator[Edit]:
 
 def _edits_of_call(i: int, call: Call, kernel: Kernel) -> Iterator[Edit]:
     def change(**changed: Any) -> Edit:
-        def edit(c: Case) -> bool:
-            for key, value in changed.items():
-                setattr(c.calls[i], key, copy.deepcopy(value))
-            return True
-
-        return edit
+        return lambda c: _set(c.calls[i], **changed)
 
     for key in ("layouts", "aliases", "bases"):
         if getattr(call, key):
@@ -240,16 +189,11 @@ def _resize(case: Case, sizes: dict[str, int], dim: str) -> bool:
 def kernel_edits(case: Case) -> Iterator[Edit]:
     for i, tensor in enumerate(case.kernel.tensors):
         if tensor.optional:
-            yield lambda c, i=i: _set_attribute(c.kernel.tensors[i], "optional", False)
+            yield lambda c, i=i: _set(c.kernel.tensors[i], optional=False)
         if tensor.dtype in ("T", "O", "bf16", "f16"):
-            yield lambda c, i=i: _set_attribute(c.kernel.tensors[i], "dtype", "f32")
+            yield lambda c, i=i: _set(c.kernel.tensors[i], dtype="f32")
     if case.kernel.grid.where is not None:
-        yield lambda c: _set_attribute(c.kernel.grid, "where", None)
-
-
-def _set_attribute(holder: Any, key: str, value: Any) -> bool:
-    setattr(holder, key, value)
-    return True
+        yield lambda c: _set(c.kernel.grid, where=None)
 
 
 # -- What is no longer used ----------------------------------------------------------------------------------------------

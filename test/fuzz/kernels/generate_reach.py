@@ -7,7 +7,8 @@ from typing import Any
 
 from generate_loads import may_be_constant
 from generate_statements import Statements
-from syntax import BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Each, For, If, Node, Print, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
+from syntax import (BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Assume, Each, For, If, Node, Print, Statement, Store, StoreState, Tensor, Type,
+                    all_statements, expressions, get, lit, name, put, slots_of)  # fmt: skip
 
 # The degree to which an operation hides errors in its operands: 0 means not at all, 1 nearly completely.
 _HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.9, "div": 0.9, "copysign": 1,
@@ -170,35 +171,20 @@ class Reach(Statements):
 
         self.integers = []
         for holder, key, hidden in self._roots(statement):
-            node = holder[key] if isinstance(holder, list) else getattr(holder, key)
-            changed = visit(node, hidden, False)
-            if isinstance(holder, list):
-                holder[key] = changed
-            else:
-                setattr(holder, key, changed)
+            put(holder, key, visit(get(holder, key), hidden, False))
         return made + self._together(is_loop)
 
     def _roots(self, s: Statement) -> list[tuple[Any, Any, float]]:
         """Returns (object, attribute or index, degree) for each expression of a statement. The degree says how much the
         statement hides the expression's value."""
-        if isinstance(s, Assign):
-            return [(s.values, i, 0.0) for i in range(len(s.values))]
+        if isinstance(s, Assume) or isinstance(s, Each) and s.items and s.items[0][0].op == "tensor":
+            return []
+        degree = {Assign: 0.0, For: 0.9, Print: 0.9}.get(type(s), 0.8)  # only debug mode shows the values of a print
         if isinstance(s, Store):
-            dtype = self.tensor_of(s.tensor).dtype
-            shown = dtype in ("f32", "i32", "i64", "bool", "M") and dtype != "u8"
-            return [(s, "value", 0.0 if shown else 0.9), *([(s, "where", 0.8)] if s.where else [])]
+            degree = 0.0 if self.tensor_of(s.tensor).dtype in ("f32", "i32", "i64", "bool", "M") else 0.9
         if isinstance(s, StoreState):
-            shown = s.out and s.lse and self.tensor_of(s.out).dtype == "f32"
-            return [(s, "state", 0.2 if shown else 0.9), *([(s, "where", 0.8)] if s.where else []), *([(s, "scale", 0.9)] if s.scale else [])]
-        if isinstance(s, If):
-            return [(s, "condition", 0.8)]
-        if isinstance(s, For):
-            return [(s, "lower", 0.9), (s, "upper", 0.9)]
-        if isinstance(s, Print):  # only debug mode shows its values
-            return [(s.values, i, 0.9) for i in range(len(s.values))]
-        if isinstance(s, Each) and s.items and s.items[0][0].op != "tensor":
-            return [(item, i, 0.8) for item in s.items for i in range(len(item))]
-        return []
+            degree = 0.2 if s.out and s.lse and self.tensor_of(s.out).dtype == "f32" else 0.9
+        return [(holder, key, {"where": 0.8, "scale": 0.9}.get(key, degree)) for holder, key in slots_of(s)]
 
     def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
         """Assigns a value to a new name and stores it. Returns the name."""

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from edits import get, put, slots
+from edits import slots
 from render import source
 from syntax import (BOOL, F32, INDEX, Assume, Case, Distinct, Exchange, For, If, Kernel, Node, Print, Store,
-                    StoreState, all_statements, lit, name, row)  # fmt: skip
+                    StoreState, all_statements, get, lit, name, put, row)  # fmt: skip
 
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "xor",

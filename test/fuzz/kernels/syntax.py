@@ -209,26 +209,32 @@ def read_blocks(statement: Statement) -> list[list[Statement]]:
     return inside
 
 
-def expressions(statement: Statement) -> list[Node]:
+def get(holder: Any, key: Any) -> Node:
+    return holder[key] if isinstance(holder, list) else getattr(holder, key)
+
+
+def put(holder: Any, key: Any, node: Node | None) -> None:
+    if isinstance(holder, list):
+        holder[key] = node
+    else:
+        setattr(holder, key, node)
+
+
+def slots_of(s: Statement) -> list[tuple[Any, Any]]:
+    """Returns every place in a statement that holds an expression, as (object, attribute) or (list, index). Omits
+    nested statements, and indices of stores."""
+    if isinstance(s, (Assign, Print)):
+        return [(s.values, i) for i in range(len(s.values))]
+    if isinstance(s, Each):
+        return [(item, i) for item in s.items for i in range(len(item))]
+    found = {Store: ("value", "where"), StoreState: ("state", "where", "scale"), If: ("condition",), Assume: ("condition",), For: ("lower", "upper")}
+    return [(s, key) for key in found.get(type(s), ()) if getattr(s, key)]
+
+
+def expressions(s: Statement) -> list[Node]:
     """Returns a statement's own expressions, without those of nested statements."""
-    if isinstance(statement, Assign):
-        return list(statement.values)
-    if isinstance(statement, Store):
-        return [*statement.indices, statement.value, *([statement.where] if statement.where else [])]
-    if isinstance(statement, StoreState):
-        extra = [node for node in (statement.where, statement.scale) if node]
-        return [statement.state, *statement.out_indices, *statement.lse_indices, *extra]
-    if isinstance(statement, If):
-        return [statement.condition]
-    if isinstance(statement, For):
-        return [statement.lower, statement.upper]
-    if isinstance(statement, (Exchange, Distinct)):
-        return []
-    if isinstance(statement, Assume):
-        return [statement.condition]
-    if isinstance(statement, Print):
-        return list(statement.values)
-    return [node for item in statement.items for node in item]
+    indices = s.indices if isinstance(s, Store) else [*s.out_indices, *s.lse_indices] if isinstance(s, StoreState) else []
+    return [*indices, *(get(*slot) for slot in slots_of(s))]
 
 
 def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statement]:
