@@ -41,6 +41,28 @@ def _more(node: Node) -> Node:
     return Node("binary", node.type, [one, node], {"name": "sub"}) if node.type.dtype == "f32" else Node("binary", node.type, [node, one], {"name": "add"})
 
 
+def _negated(node: Node) -> Node:
+    return Node("unary", node.type, [node], {"name": "not"})
+
+
+def _other_value(node: Node) -> Node:
+    return _negated(node) if node.type.dtype == "bool" else _more(node)
+
+
+def _minus(node: Node) -> Node:
+    return Node("unary", node.type, [node], {"name": "neg"})
+
+
+def _operand(at: int, change: Callable[[Node], Node]) -> Callable[[Node], Node]:
+    """Returns a function that changes one operand of a node."""
+
+    def replace(node: Node) -> Node:
+        node.args[at] = change(node.args[at])
+        return node
+
+    return replace
+
+
 def _other_reduction(node: Node) -> Node:
     node.attrs["kind"] = {"add": "max", "max": "min", "min": "max", "argmax": "argmin", "argmin": "argmax", "any": "all", "all": "any"}[node.attrs["kind"]]
     return node
@@ -51,16 +73,6 @@ def _swap_last(node: Node) -> Node:
     return node
 
 
-def _other_sign(node: Node) -> Node:
-    node.args[1] = Node("unary", node.args[1].type, [node.args[1]], {"name": "neg"})
-    return node
-
-
-def _other_last(node: Node) -> Node:
-    node.args[-1] = _more(node.args[-1])
-    return node
-
-
 def _without_one(node: Node) -> Node:
     """Removes the last operand that is not `identity(…)`. Removing an identity would not change the result."""
     at = max((i for i, argument in enumerate(node.args) if argument.op != "identity"), default=0)
@@ -68,17 +80,8 @@ def _without_one(node: Node) -> Node:
     return node
 
 
-def _negated(node: Node) -> Node:
-    return Node("unary", node.type, [node], {"name": "not"})
-
-
 def _compared(node: Node) -> Node:
     node.attrs["ops"] = [_OPPOSITE[node.attrs["ops"][0]], *node.attrs["ops"][1:]]
-    return node
-
-
-def _lighter(node: Node) -> Node:
-    node.args[1] = _more(node.args[1])
     return node
 
 
@@ -96,11 +99,6 @@ def _full(node: Node) -> Node:
     return Node("make_state", node.type, [Node("splat", row(node.type.dim), [lit(1.0, F32)]), lit(0.0, F32)])
 
 
-def _unmasked(node: Node) -> Node:
-    node.args[1] = _negated(node.args[1])
-    return node
-
-
 def _twice(node: Node) -> Node:
     """Returns the state with its weight doubled."""
     return Node("merge", node.type, [node, node])
@@ -116,9 +114,7 @@ def _other_element(node: Node) -> Node:
 def _elsewhere(node: Node) -> Node:
     """Negates the predicate of a load. Changing the alternative value would not be a fault if the predicate is always
     true."""
-    at = -2 if node.attrs.get("other") else -1
-    node.args[at] = _negated(node.args[at])
-    return node
+    return _operand(-2 if node.attrs.get("other") else -1, _negated)(node)
 
 
 def _moves_bits(node: Node) -> bool:
@@ -144,7 +140,7 @@ def _other_place(node: Node) -> Node:
     if index.op != "lit":
         node.args[-1] = _less(index)
         return node
-    return _more(node) if node.type.dtype != "bool" else _negated(node)
+    return _other_value(node)
 
 
 _NUMBER = ("f32", "i32", "i64", "index")
@@ -169,9 +165,9 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{name: ((lambda node, name=name: node.op == "binary" and node.attrs["name"] == name and _moves_bits(node)), _rename) for name in ("shl", "shr")},
     "not": (_is("unary", "not"), lambda node: node.args[0]),
     "neg": (_is("unary", "neg"), lambda node: node.args[0]),
-    "abs": (_is("unary", "abs"), lambda node: Node("unary", node.type, [node], {"name": "neg"})),
-    "copysign": (_is("binary", "copysign"), _other_sign),
-    "fma": (_is("fma"), _other_last),
+    "abs": (_is("unary", "abs"), _minus),
+    "copysign": (_is("binary", "copysign"), _operand(1, _minus)),
+    "fma": (_is("fma"), _operand(-1, _more)),
     "compare": (_is("compare"), _compared),
     "logic": (_is("logic"), _other_logic),
     "ifexp": (lambda node: node.op == "ifexp" and node.args[2].op not in ("load", "load_state"), _swap_last),
@@ -197,9 +193,9 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "present": (_is("present"), _negated),
     "call": (lambda node: node.op == "call" and node.type.dtype in _NUMBER, _more),
     "merge": (lambda node: node.op == "merge" and sum(argument.op != "identity" for argument in node.args) > 1, _without_one),
-    "mask": (_is("mask"), _unmasked),
+    "mask": (_is("mask"), _operand(1, _negated)),
     "identity": (_is("identity"), _full),
-    "make_state": (_is("make_state"), _lighter),
+    "make_state": (_is("make_state"), _operand(1, _more)),
     "rebase": (lambda node: node.op == "rebase" and not node.type.sink, _twice),
     "payload": (_is("payload"), _more),
     "lse_of": (_is("lse_of"), _more),
@@ -208,12 +204,9 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
 }
 
 
-def _stored_elsewhere(s: Any) -> None:
-    s.where = _negated(s.where)
-
-
-def _more_stored(s: Any) -> None:
-    s.value = _more(s.value) if s.value.type.dtype != "bool" else _negated(s.value)
+def _changed(key: str, change: Callable[[Node], Node]) -> Callable[[Any], None]:
+    """Returns a function that changes one expression of a statement."""
+    return lambda s: setattr(s, key, change(getattr(s, key)))
 
 
 def _other_state(s: Any) -> None:
@@ -229,21 +222,13 @@ def _shorter(s: Any) -> None:
     s.upper = Node("binary", s.upper.type, [s.upper, lit(s.step, s.upper.type)], {"name": "sub"})
 
 
-def _otherwise(s: Any) -> None:
-    s.condition = _negated(s.condition)
-
-
-def _printed(s: Any) -> None:
-    s.values[0] = _negated(s.values[0]) if s.values[0].type.dtype == "bool" else _more(s.values[0])
-
-
 STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], None]]] = {
-    "store": (lambda s: isinstance(s, Store) and s.value.type.dtype in (*_NUMBER, "bool"), _more_stored),
-    "store-where": (lambda s: isinstance(s, (Store, StoreState)) and s.where is not None, _stored_elsewhere),
+    "store": (lambda s: isinstance(s, Store) and s.value.type.dtype in (*_NUMBER, "bool"), _changed("value", _other_value)),
+    "store-where": (lambda s: isinstance(s, (Store, StoreState)) and s.where is not None, _changed("where", _negated)),
     "store_state": (lambda s: isinstance(s, StoreState) and bool(s.out), _other_state),
     "for": (lambda s: isinstance(s, For), _shorter),
-    "if": (lambda s: isinstance(s, If) and s.condition.op != "lit", _otherwise),
-    "print": (lambda s: isinstance(s, Print), _printed),
+    "if": (lambda s: isinstance(s, If) and s.condition.op != "lit", _changed("condition", _negated)),
+    "print": (lambda s: isinstance(s, Print), lambda s: put(s.values, 0, _other_value(s.values[0]))),
 }
 
 
@@ -270,7 +255,7 @@ KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = 
     "grid": (lambda kernel: not kernel.grid.segments and not kernel.exchanges, _one_row_less),
     "segments": (lambda kernel: kernel.grid.segments, _other_segments),
     "exchange": (lambda kernel: kernel.exchanges, lambda kernel: kernel.body.__setitem__(slice(None), [s for s in kernel.body if not isinstance(s, Exchange)])),
-    "assume": (lambda kernel: bool(_promises(kernel, Assume)), lambda kernel: _otherwise(_promises(kernel, Assume)[0])),
+    "assume": (lambda kernel: bool(_promises(kernel, Assume)), lambda kernel: _changed("condition", _negated)(_promises(kernel, Assume)[0])),
     "distinct": (lambda kernel: bool(_promises(kernel, Distinct)), lambda kernel: kernel.promises.remove(_promises(kernel, Distinct)[0])),
 }
 KINDS = [*NODES, *STATEMENTS, *KERNELS]

@@ -45,11 +45,21 @@ def _literal(node: Node) -> str:
     return repr(value)
 
 
+def _bare(node: Node) -> str:
+    """Returns the text of an expression. A constant does not get its type."""
+    return _literal(node) if node.op == "lit" else expression(node)
+
+
 def _typed(node: Node) -> str:
     """Returns the text of an expression. Gives a constant its type explicitly."""
     if node.op == "lit":
         return f"{_conversion(node.type.dtype)}({_literal(node)})" if node.type.dtype != "bool" else _literal(node)
     return expression(node)
+
+
+def _together(nodes: list[Node]) -> Callable[[Node], str]:
+    """Returns the function that spells operands of one type: if all are constants, each gets its type."""
+    return _typed if all(node.op == "lit" for node in nodes) else _bare
 
 
 def _alone(node: Node) -> str:
@@ -61,7 +71,7 @@ def _alone(node: Node) -> str:
 def _operands(nodes: list[Node]) -> list[str]:
     """Returns the texts of operands that have the same type. A constant beside a value that is not constant needs no
     explicit type."""
-    texts = [_literal(node) if node.op == "lit" else expression(node) for node in nodes]
+    texts = [_bare(node) for node in nodes]
     for i, node in enumerate(nodes):
         if node.op == "lit" and (i == 0 and len(nodes) > 1 and nodes[1].op == "lit" or i > 0 and nodes[i - 1].op == "lit"):
             texts[i] = _typed(node)
@@ -117,7 +127,7 @@ def _load(node: Node) -> str:
         return f"{widened}({text})" if widened else text
     if node.attrs.get("ifexp") and other is not None:
         return f"({text} if {_alone(where)} else {_literal(other)})"
-    rest = f", otherwise={_literal(other) if other.op == 'lit' else expression(other)}" if other is not None else ""
+    rest = f", otherwise={_bare(other)}" if other is not None else ""
     return f"load({text}, where={_alone(where)}{rest})"
 
 
@@ -150,10 +160,8 @@ def _sink(node: Node) -> str:
 
 
 def _row_of(node: Node) -> str:
-    texts = [_literal(part) if part.op == "lit" else expression(part) for part in node.args]
-    if all(part.op == "lit" for part in node.args):
-        texts = [_typed(part) for part in node.args]
-    return f"row_of([{', '.join(texts)}])"
+    spell = _together(node.args)
+    return f"row_of([{', '.join(map(spell, node.args))}])"
 
 
 def _element(node: Node) -> str:
@@ -195,20 +203,14 @@ def _logic(node: Node) -> str:
 
 def _ifexp(node: Node) -> str:
     condition, yes, no = node.args
-    a, b = _choices(yes, no)
-    return f"({a} if {_alone(condition)} else {b})"
+    spell = _together([yes, no])
+    return f"({spell(yes)} if {_alone(condition)} else {spell(no)})"
 
 
 def _where(node: Node) -> str:
     condition, yes, no = node.args
-    a, b = _choices(yes, no)
-    return f"where({_alone(condition)}, {a}, {b})"
-
-
-def _choices(yes: Node, no: Node) -> tuple[str, str]:
-    if yes.op == "lit" and no.op == "lit":
-        return _typed(yes), _typed(no)
-    return tuple(_literal(node) if node.op == "lit" else expression(node) for node in (yes, no))  # type: ignore[return-value]
+    spell = _together([yes, no])
+    return f"where({_alone(condition)}, {spell(yes)}, {spell(no)})"
 
 
 def _along(node: Node) -> str:
@@ -263,12 +265,12 @@ _SPELLED: dict[str, Callable[[Node], str]] = {
 def _do_Assign(s: Assign) -> list[str]:
     if s.aug:
         value = s.values[0]
-        return [f"{s.names[0]} {_INFIX[s.aug]}= {_literal(value) if value.op == 'lit' else expression(value)}"]
+        return [f"{s.names[0]} {_INFIX[s.aug]}= {_bare(value)}"]
     return [f"{', '.join(s.names)} = {', '.join(_typed(value) for value in s.values)}"]
 
 
 def _do_Store(s: Store) -> list[str]:
-    value = _literal(s.value) if s.value.op == "lit" else expression(s.value)
+    value = _bare(s.value)
     target = place(s.tensor, s.indices, part=s.part, slice=s.slice)
     return [f"{target} = {value}" if s.where is None else f"store({target}, {value}, where={_alone(s.where)})"]
 
@@ -313,23 +315,15 @@ def _do_Each(s: Each) -> list[str]:
     return [f"for {', '.join(s.names)} in ({listed},):", *_indented(s.body)]
 
 
-def _do_Exchange(s: Exchange) -> list[str]:
-    return ["exchange()"]
-
-
-def _do_Assume(s: Assume) -> list[str]:
-    return [f"assume({_alone(s.condition)})"]
-
-
-def _do_Distinct(s: Distinct) -> list[str]:
-    return [f"distinct({s.table})"]
-
-
-def _do_Print(s: Print) -> list[str]:
-    return [f'print("{s.text}", {", ".join(expression(value) for value in s.values)})']
-
-
 def statement(s: Statement) -> list[str]:
+    if isinstance(s, Exchange):
+        return ["exchange()"]
+    if isinstance(s, Assume):
+        return [f"assume({_alone(s.condition)})"]
+    if isinstance(s, Distinct):
+        return [f"distinct({s.table})"]
+    if isinstance(s, Print):
+        return [f'print("{s.text}", {", ".join(expression(value) for value in s.values)})']
     return globals()[f"_do_{type(s).__name__}"](s)
 
 
