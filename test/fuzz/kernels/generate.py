@@ -171,11 +171,9 @@ class Generator(Reach):
         own = [name(index, self.variables[index]) for index, _ in self.own]
         sender = lit(0, INDEX)
         self.sent = self.fresh("sent")
-        outer = dict(self.variables), dict(self.within)
-        self.variables[to], self.within[to] = INDEX, set()
-        value = self.expression(type, 2)
-        where = self.expression(BOOL, 1) if self.chance(0.4) else None
-        self.variables, self.within = outer
+        with self.scope(to, INDEX):
+            value = self.expression(type, 2)
+            where = self.expression(BOOL, 1) if self.chance(0.4) else None
         dtype = "i32" if type == I32 else self.pick(["f32", "bf16", "f16", "f8e4m3fn"])
         self.tensors.append(Tensor(self.sent, dtype, ["ranks", "turns=2", "froms=3", *dims], "InOut", listed=True))
         place = [name(half, INDEX), sender, *own]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import random
+from collections.abc import Iterator, Set
 from typing import Any
 
 from syntax import (BOOL, FLOATS, FP4, FP8, I32, I64, INDEX, TILED, Node, Scalar, Tensor, Type, bound_of, factors,
@@ -26,6 +29,18 @@ def may_be_constant(node: Node) -> bool:
         return all(may_be_constant(part) for part in node.args)
     parts = node.args[:1] if node.op == "convert" else node.args
     return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(may_be_constant(part) for part in parts)
+
+
+def both(one: Node | None, other: Node | None, op: str = "binary") -> Node | None:
+    """Returns the conjunction of two conditions. None is true."""
+    if one is None or other is None:
+        return one or other
+    return Node(op, BOOL, [one, other], {"name": "and"})
+
+
+def guarded(op: str, type: Type, nodes: list[Node], guard: Node | None, attrs: dict[str, Any]) -> Node:
+    """Returns a load that has a predicate unless `guard` is None."""
+    return Node(op, type, nodes, attrs) if guard is None else Node(op, type, [*nodes, guard], {**attrs, "where": True})
 
 
 class Loads:
@@ -72,6 +87,16 @@ class Loads:
     def fresh(self, prefix: str) -> str:
         self.counter += 1
         return f"{prefix}{self.counter}"
+
+    @contextlib.contextmanager
+    def scope(self, index: str = "", type: Type = INDEX, within: Set[str] = frozenset()) -> Iterator[None]:
+        """Names that are introduced in this scope leave it at its end. `index` is known in it, and in bounds of the dims
+        `within`."""
+        outer = dict(self.variables), dict(self.within)
+        if index:
+            self.variables[index], self.within[index] = type, set(within)
+        yield
+        self.variables, self.within = outer
 
     @property
     def state_dims(self) -> list[str]:
@@ -209,16 +234,8 @@ class Loads:
         return bool(self.product) and bool(tensor.dims) and tensor.dims[-1] == self.product
 
     def places(self, dims: list[str], depth: int) -> tuple[list[Node], Node | None]:
-        nodes, guards = [], []
-        for dim in dims:
-            node, guard = self.index_for(dim, depth)
-            nodes.append(node)
-            if guard is not None:
-                guards.append(guard)
-        condition = None
-        for guard in guards:
-            condition = guard if condition is None else Node("binary", BOOL, [condition, guard], {"name": "and"})
-        return nodes, condition
+        found = [self.index_for(dim, depth) for dim in dims]
+        return [node for node, _ in found], functools.reduce(both, (guard for _, guard in found), None)
 
     # -- Loads -------------------------------------------------------------------------------------------------------
 
@@ -251,8 +268,7 @@ class Loads:
         if guard is None and self.chance(0.8 if depth else 0.95):
             return Node("load", type, nodes, attrs)
         if guard is None or self.chance(0.3):
-            extra = self.expression(BOOL, min(depth - 1, 1))
-            guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
+            guard = both(guard, self.expression(BOOL, min(depth - 1, 1)), "logic")
         # If the condition of `a if guard else b` is a constant, a literal b stays an untyped number. It is therefore
         # converted to the type, which is not possible for rows, bytes and "M".
         converts = not row_dim and type.dtype not in ("i8", "u8", "M")
@@ -297,7 +313,7 @@ class Loads:
         tensor = self.input(type.dtype, self.pick(longer), has_halves=False)
         nodes, guard = self.place(tensor, True, depth)
         attrs: dict[str, Any] = {"tensor": tensor.name, "slice": self.slice(self.most(tensor.dims[-1]), size)}
-        return Node("load", type, nodes if guard is None else [*nodes, guard], {**attrs, **({"where": True} if guard is not None else {})})
+        return guarded("load", type, nodes, guard, attrs)
 
     def load_into(self, type: Type, depth: int, own: Tensor | None = None) -> Node | None:
         """Loads a row along another dim into a row of this type, from some element on. With `own`, loads the row of
@@ -313,9 +329,7 @@ class Loads:
         attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
         if self.chance(0.5):
             attrs["slice"] = self.slice(self.most(tensor.dims[-1]))
-        if guard is None:
-            return Node("load", type, nodes, attrs)
-        return Node("load", type, [*nodes, guard], {**attrs, "where": True})
+        return guarded("load", type, nodes, guard, attrs)
 
     def slice(self, size: int, count: int = 0) -> tuple[int, int]:
         """Returns the bounds [begin, end) of a slice in a row of `size` elements. The slice has `count` elements; 0
@@ -349,8 +363,7 @@ class Loads:
             return None
         tensor = self.pick(found)
         index, guard = self.index_for("G" if part == "group" else self.inner, 0)
-        attrs: dict[str, Any] = {"tensor": tensor.name, "part": part, **({"where": True} if guard is not None else {})}
-        return Node("load", type, [*self.writes[tensor.name], index, *([guard] if guard is not None else [])], attrs)
+        return guarded("load", type, [*self.writes[tensor.name], index], guard, {"tensor": tensor.name, "part": part})
 
     def widening_load(self, to: Type) -> Node:
         dtype = self.pick(["i8", "u8", "i32"] if to == I64 else ["i8", "u8"])
@@ -389,17 +402,10 @@ class Loads:
             else:
                 node, extra = self.index_for(dim, 0)
                 lse_nodes.append(node)
-                if extra is not None:
-                    guard = extra if guard is None else Node("binary", BOOL, [guard, extra], {"name": "and"})
+                guard = both(guard, extra)
         if self.chance(0.3):
-            extra = self.expression(BOOL, min(depth, 1))
-            guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
-        attrs: dict[str, Any] = {"tensor": out.name, "lse": lse.name, "split": len(out_nodes)}
-        args = [*out_nodes, *lse_nodes]
-        if guard is not None:
-            attrs["where"] = True
-            args.append(guard)
-        return Node("load_state", type, args, attrs)
+            guard = both(guard, self.expression(BOOL, min(depth, 1)), "logic")
+        return guarded("load_state", type, [*out_nodes, *lse_nodes], guard, {"tensor": out.name, "lse": lse.name, "split": len(out_nodes)})
 
     def tensor_of(self, wanted: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == wanted)

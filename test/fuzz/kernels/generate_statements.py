@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from generate_expressions import Expressions
+from generate_loads import both
 from syntax import (BOOL, BYTES, F32, FP4, FP8, I32, I64, INDEX, OF_B, TILED, Assign, Assume, Each, For, If, Inline,
                     Node, Print, Statement, Store, StoreState, Tensor, Type, factors, is_bounded, lit, name, parse_dim,
                     row)  # fmt: skip
@@ -48,11 +49,11 @@ class Statements(Expressions):
     def block(self, count: int, nesting: int) -> list[Statement]:
         """Returns a block of statements. Names that it introduces leave the scope at its end. The block stores to
         memory or assigns an outer name, if possible."""
-        outer, within = dict(self.variables), dict(self.within)
-        made = self.statements(count, nesting)
-        if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
-            made += self.state_change(nesting, outer)
-        self.variables, self.within = outer, within
+        outer = dict(self.variables)
+        with self.scope():
+            made = self.statements(count, nesting)
+            if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
+                made += self.state_change(nesting, outer)
         return made
 
     # -- Assignments -------------------------------------------------------------------------------------------------
@@ -190,17 +191,15 @@ class Statements(Expressions):
 
         if access == "InOut" and self.chance(0.4):
             index, guard = self.index_for(own, 1)
-            where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
+            where = both(where, guard)
             return store(index)
         if fixed is not None and fixed <= 4 and self.chance(0.8):
             # The branch is always taken. It serves only to return all stores as one statement.
             order = self.rng.sample(range(fixed), fixed)
             return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
         index = self.fresh("r")
-        outer, within = dict(self.variables), dict(self.within)
-        self.variables[index], self.within[index] = INDEX, {text}
-        body = [store(name(index, INDEX))]
-        self.variables, self.within = outer, within
+        with self.scope(index, INDEX, {text}):
+            body = [store(name(index, INDEX))]
         return For(index, lit(0, INDEX), lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text}), 1, body, 1)
 
     def moved(self, type: Type) -> Node:
@@ -214,10 +213,8 @@ class Statements(Expressions):
     def element_loop(self, target: str, nodes: list[Node], row_dim: str, element: str) -> Statement:
         """Returns a loop that stores the first few elements of a row, one at a time."""
         index = self.fresh("r")
-        outer, within = dict(self.variables), dict(self.within)
-        self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
-        value = self.expression(Type("scalar", element), 2)
-        self.variables, self.within = outer, within
+        with self.scope(index, INDEX, {parse_dim(row_dim)[0]}):
+            value = self.expression(Type("scalar", element), 2)
         size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
         end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
         step = self.weighted({1: 4, 2: 1, 3: 1})
@@ -359,13 +356,9 @@ class Statements(Expressions):
             orelse = [If(self.lively(), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
         if orelse and condition.op != "lit" and self.chance(0.4):  # both branches assign the same name
             type, variable = self.value_type(), self.fresh("v")
-            then.append(Assign([variable], [self.full(type, 1)]))
-            if len(orelse) == 1 and isinstance(orelse[0], If):
-                inner = orelse[0]
-                inner.then.append(Assign([variable], [self.full(type, 1)]))
-                inner.orelse.append(Assign([variable], [self.full(type, 1)]))
-            else:
-                orelse.append(Assign([variable], [self.full(type, 1)]))
+            is_elif = len(orelse) == 1 and isinstance(orelse[0], If)
+            for branch in (then, orelse[0].then, orelse[0].orelse) if is_elif else (then, orelse):
+                branch.append(Assign([variable], [self.full(type, 1)]))
             self.variables[variable] = type
         return [If(condition, then, orelse)]
 
@@ -432,12 +425,8 @@ class Statements(Expressions):
             lower, upper, step, spelled = self.bounds(type)
             if lower.op == "lit" and upper.op == "lit" and type == I64:
                 upper = Node("convert", I64, [self.limited(name(self.own[0][0], INDEX), INDEX)])
-        outer, outside = dict(self.variables), dict(self.within)
-        self.variables[index] = type
-        if within:
-            self.within[index] = within
-        body = self.block(self.rng.randint(1, 3), nesting)
-        self.variables, self.within = outer, outside
+        with self.scope(index, type, within):
+            body = self.block(self.rng.randint(1, 3), nesting)
         return [*setup, For(index, lower, upper, step, body, spelled)]
 
     def state_each(self, nesting: int) -> list[Statement]:

@@ -177,19 +177,18 @@ def _next(worker: Worker, waiting: Iterator[dict[str, Any]], until: Callable[[],
         worker.give(job)
 
 
-def _again(worker: Worker, selector: selectors.BaseSelector) -> None:
+def _again(worker: Worker, selector: selectors.BaseSelector) -> int:
+    """Starts a worker again, and returns the exit status of its process."""
     selector.unregister(worker.process.stdout)
-    worker.stop()
+    code = worker.stop()
     worker.start()
     selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+    return code
 
 
 def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[str, Any]:
     """Returns the answer that is recorded for a worker that crashed or hung."""
     job, words = worker.job or {}, worker.last_words()
-    selector.unregister(worker.process.stdout)
-    code = worker.stop()
-    worker.start()
-    selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+    code = _again(worker, selector)
     message = f"exit status {code}: {words}" if kind == "crash" else f"no answer in time: {words}"
     return {"kind": kind, "message": message, "seed": job.get("seed", -1), "plant": job.get("plant", ""), "seconds": 0.0, "total": 0.0, "refused": 0, "vague": 0, "written": 0}
