@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import numpy as np
-from contents import contents, dtype_of
+from contents import contents
 from interpret import Interpreter
-from memory import Cells
+from memory import cells_of
 from rows import accesses, written
 from syntax import (FLOATS, FP4, FP8, MOST_LISTED, STORED, Call, Distinct, Each, Kernel, Layout, Store, StoreState,
                     Tensor, all_statements, bound_of, expressions, factors, is_bounded, names_of, parse_dim)  # fmt: skip
@@ -60,9 +60,7 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
 def _has_rows(kernel: Kernel, call: Call) -> bool:
     """True if the grid has rows."""
     with np.errstate(all="ignore"):
-        made = contents(kernel, call)
-        cells = {t.name: Cells(dtype_of(t, call), made[t.name], moved=t.dtype == "M") for t in kernel.tensors if t.name in made}
-    return Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).count() > 0
+        return Interpreter(kernel, call, cells_of(kernel, call, contents(kernel, call))).count() > 0
 
 
 def _arrange(kernel: Kernel, call: Call, rng: random.Random, is_other: bool, pairs: list[tuple[str, str]]) -> None:

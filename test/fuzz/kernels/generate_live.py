@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from contents import contents, dtype_of
+from contents import contents
 from interpret import Interpreter
-from memory import Cells
+from memory import cells_of
 from syntax import INDEX, BOOL, Call, For, If, Kernel, Node, Statement, lit, read_blocks
 
 _ROUNDS = 4  # each round reaches one more level of nested statements
@@ -41,10 +41,7 @@ def _ran(kernel: Kernel, calls: list[Call]) -> set[int]:
     ran: set[int] = set()
     for call in calls:
         with np.errstate(all="ignore"):
-            made = contents(kernel, call)
-            cells = {t.name: Cells(dtype_of(t, call), made[t.name], moved=t.dtype == "M", of_variable=t.dtype in kernel.variables) for t in kernel.tensors if t.name in made}
-            cells |= {written: cells[read] for written, read in call.aliases.items()}
-            traced = _Traced(kernel, call, cells, {**kernel.bases, **call.bases})
+            traced = _Traced(kernel, call, cells_of(kernel, call, contents(kernel, call)))
             traced.ran = ran
             traced.run()
         if not _is_dead(kernel.body, ran):

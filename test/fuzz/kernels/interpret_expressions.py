@@ -29,11 +29,11 @@ class Expressions:
     Args:
         kernel, call: the kernel and its arguments.
         tensors: the cells of each passed tensor; tensors that alias share cells.
-        bases: the value of each base by name, "e" or "2".
     """
 
-    def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
-        self.kernel, self.call, self.tensors, self.bases = kernel, call, dict(tensors), bases
+    def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells]) -> None:
+        self.kernel, self.call, self.tensors = kernel, call, dict(tensors)
+        self.bases = {**kernel.bases, **call.bases}  # by name: "e", "2" or another name
         self.env: dict[str, Value] = {}
         self.rows = 0
         self.must = self.may = np.zeros(0, bool)

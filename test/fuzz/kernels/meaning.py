@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import integers
 import numpy as np
-from arena import Arena
 from contents import contents
 from floats import Floats
 from interpret import Text
@@ -23,7 +22,7 @@ def is_told(case: Case, spoiled: Kernel) -> bool:
     with np.errstate(all="ignore"):
         for call in case.calls:
             made = contents(case.kernel, call)
-            (plain, one), (other, two) = (expected(kernel, call, made, Arena(kernel, call, True)) for kernel in (case.kernel, spoiled))
+            (plain, one), (other, two) = (expected(kernel, call, made) for kernel in (case.kernel, spoiled))
             if any(_differ(plain[name], other[name]) for name in plain) or print_otherwise(one.printed, two.printed):
                 return True
     return False

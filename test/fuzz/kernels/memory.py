@@ -8,8 +8,10 @@ import floats
 import formats
 import integers
 import numpy as np
+from contents import dtype_of
 from floats import Floats
 from integers import Bools, Ints
+from syntax import Call, Kernel
 
 
 class Cells:
@@ -154,3 +156,10 @@ class Cells:
             return "nan"
         text = f"{lo!r}" if lo == hi and np.signbit(lo) == np.signbit(hi) else f"{lo!r} .. {hi!r}"
         return text.replace("np.float64", "") + (" or nan" if nan else "")
+
+
+def cells_of(kernel: Kernel, call: Call, made: dict[str, np.ndarray]) -> dict[str, Cells]:
+    """Returns the cells of each argument in memory. `made` has their contents before the call."""
+    cells = {t.name: Cells(dtype_of(t, call), made[t.name], t.dtype == "M", t.dtype in kernel.variables) for t in kernel.tensors if t.name in made}
+    cells |= {name: Cells("i32", made[name]) for name in call.held}
+    return cells | {written: cells[read] for written, read in call.aliases.items()}

@@ -20,7 +20,7 @@ import prints
 from arena import Arena, View, arguments
 from contents import contents
 from interpret import Interpreter, Invalid
-from memory import Cells
+from memory import Cells, cells_of
 from mlafix._runtime import PeerGroup, PeerTensors
 from render import source
 from syntax import Call, Case, Kernel, Tensor, names_of
@@ -155,17 +155,11 @@ def without_ranks(text: str, turn: int) -> str:
     return re.sub(r"ranks\((sent\w*)\)", r"\1.shape[0]", text)
 
 
-def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
+def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray]) -> tuple[dict[str, Cells], Interpreter]:
     """Interprets the call. Returns the cells of each tensor after the call, and the interpreter, which has the printed
     texts. Raises Invalid if a loop has too many iterations."""
-    cells: dict[str, Cells] = {}
-    for name, view in arena.views.items():
-        if name not in call.aliases:
-            dtype = "" if name in call.held else kernel.tensor(name).dtype
-            cells[name] = Cells(view.elements, made[name], moved=dtype == "M", of_variable=dtype in kernel.variables)
-    for written, read in call.aliases.items():
-        cells[written] = cells[read]
-    interpreter = Interpreter(kernel, call, cells, {**kernel.bases, **call.bases})
+    cells = cells_of(kernel, call, made)
+    interpreter = Interpreter(kernel, call, cells)
     interpreter.run()
     return cells, interpreter
 
@@ -282,7 +276,7 @@ class Runner:
         fixed = {**known(kernel, call.bases), **{dim: call.sizes[dim] for dim in call.bound if dim in call.sizes}}
         arena = Arena(made, call, self.device.may_reverse)
         data = contents(made, call)
-        cells, interpreter = expected(made, call, data, arena)
+        cells, interpreter = expected(made, call, data)
         before = arena.fill(data, call.seed)
         begin = time.perf_counter()
         try:

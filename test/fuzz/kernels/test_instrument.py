@@ -27,7 +27,7 @@ from generate_loads import may_be_constant
 from integers import Bools, Ints
 from interpret import Interpreter, Text
 from meaning import print_otherwise
-from memory import Cells
+from memory import Cells, cells_of
 from power import FIRST, PAGE, interpret, is_seen
 from render import source
 from syntax import BOOL, F32, FP8, I32, INDEX, Assign, Call, For, Grid, If, Kernel, Layout, Node, Store, Tensor, Type, lit, name
@@ -291,8 +291,8 @@ def test_a_state_behind_an_unknown_condition_is_known_where_it_is_empty() -> Non
 
 
 def run(kernel: Kernel, call: Call, **arrays: np.ndarray) -> dict[str, Cells]:
-    cells = {t.name: Cells(t.dtype, arrays[t.name]) for t in kernel.tensors if t.name in arrays}
-    Interpreter(kernel, call, cells, dict(kernel.bases)).run()
+    cells = cells_of(kernel, call, arrays)
+    Interpreter(kernel, call, cells).run()
     return cells
 
 
