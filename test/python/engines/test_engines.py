@@ -70,6 +70,11 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types
     return made
 
 
+def register(monkeypatch: pytest.MonkeyPatch, words: str = "1") -> None:
+    monkeypatch.setenv("MLAFIX_VLLM", words)
+    vllm_plugin.register()
+
+
 def fake_merge() -> Any:
     """Returns a function with vLLM's signature that only copies the suffix. The function is local, because a plugin
     would also find and replace a global one of this module."""
@@ -107,16 +112,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 def test_nothing_is_replaced_unless_asked_for(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     own = engine.merge
     for text in ("", "0", "off", "false"):
-        monkeypatch.setenv("MLAFIX_VLLM", text)
-        vllm_plugin.register()
+        register(monkeypatch, text)
         assert vllm_plugin.state is None and engine.merge is own
 
 
 def test_a_function_is_replaced_wherever_it_was_imported(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator,
                                                          capsys: pytest.CaptureFixture[str]) -> None:
     own = engine.merge
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     vllm_plugin.register()  # vLLM registers twice in some processes
     assert engine.merge is sys.modules[f"{OPS}.triton_merge_attn_states"].merge_attn_states is not own
     given, check = arguments(rng)
@@ -132,8 +135,7 @@ def test_a_function_is_replaced_wherever_it_was_imported(engine: types.ModuleTyp
 
 def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     own = engine.merge
-    monkeypatch.setenv("MLAFIX_VLLM", "pack_seq_triton, no_such")
-    vllm_plugin.register()
+    register(monkeypatch, "pack_seq_triton, no_such")
     assert engine.merge is own and vllm_plugin.state is not None
     assert set(vllm_plugin.state.left) == {"no_such"} and vllm_plugin.state.wanted == {"pack_seq_triton"} and "there are accumulate_mla" in vllm_plugin.state.left["no_such"]
 
@@ -152,8 +154,7 @@ def test_a_function_of_two_modules_is_replaced_once_if_the_version_is_unknown(wo
     own = fake_mask()
     module(monkeypatch, f"{OPS}.dcp", mask_dcp_empty_shards_=own)
     later = module(monkeypatch, f"{OPS}.common", mask_dcp_empty_shards_=own)
-    monkeypatch.setenv("MLAFIX_VLLM", word)
-    vllm_plugin.register()
+    register(monkeypatch, word)
     assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": [f"{OPS}.dcp:mask_dcp_empty_shards_"]}
     why = "replaced already, since another module has the same function"
     assert vllm_plugin.state.left == {f"mask_dcp_empty_shards_ at {OPS}.common:mask_dcp_empty_shards_": why}
@@ -163,8 +164,7 @@ def test_a_function_of_two_modules_is_replaced_once_if_the_version_is_unknown(wo
 def test_functions_of_two_modules_are_both_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = {name: module(monkeypatch, f"{OPS}.{name}", mask_dcp_empty_shards_=fake_mask()) for name in ("dcp", "common")}
     own = {name: one.mask_dcp_empty_shards_ for name, one in modules.items()}
-    monkeypatch.setenv("MLAFIX_VLLM", "mask_dcp_empty_shards_")
-    vllm_plugin.register()
+    register(monkeypatch, "mask_dcp_empty_shards_")
     places = [f"{OPS}.{name}:mask_dcp_empty_shards_" for name in modules]
     assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": places}
     assert not vllm_plugin.state.left
@@ -196,8 +196,7 @@ def with_any(output: Any, **names: Any) -> None: ...
     (with_any, "parameters that mlafix does not know: names")])  # fmt: skip
 def test_a_function_of_another_signature_stays(own: Any, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place = module(monkeypatch, f"{OPS}.triton_merge_attn_states", merge_attn_states=own)
-    monkeypatch.setenv("MLAFIX_VLLM", "merge_attn_states")
-    vllm_plugin.register()
+    register(monkeypatch, "merge_attn_states")
     assert place.merge_attn_states is own
     assert vllm_plugin.state is not None and reason in vllm_plugin.state.left[TRITON]
 
@@ -209,8 +208,7 @@ def test_what_mlafix_refuses_the_engine_does_and_it_is_said_once(engine: types.M
 
     without_code.__signature__ = inspect.signature(drop_ins.merge_attn_states)  # type: ignore[attr-defined]
     monkeypatch.setattr(drop_ins, "merge_attn_states", without_code)
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     given, _ = arguments(rng)
     for _ in range(3):
         given["output"].fill_(torch.nan)
@@ -232,8 +230,7 @@ def test_errors_of_the_device_are_not_hidden() -> None:
 
 def test_compare_runs_both_and_keeps_our_result(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("MLAFIX_VLLM", "compare")
-    vllm_plugin.register()
+    register(monkeypatch, "compare")
     given, check = arguments(rng)
     before = given["suffix_output"].clone()
     engine.merge(**given)
@@ -294,12 +291,10 @@ def test_over_ranks_only_by_name_and_nothing_falls_back(monkeypatch: pytest.Monk
                          seq_lens: Any = None, query_start_loc: Any = None) -> None: ...
 
     place = module(monkeypatch, f"{OPS}.dcp", cp_lse_ag_out_rs=cp_lse_ag_out_rs)
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     assert place.cp_lse_ag_out_rs is cp_lse_ag_out_rs
     monkeypatch.setattr(vllm_plugin, "state", None)
-    monkeypatch.setenv("MLAFIX_VLLM", "cp_lse_ag_out_rs")
-    vllm_plugin.register()
+    register(monkeypatch, "cp_lse_ag_out_rs")
     with pytest.raises(ArgumentError):
         place.cp_lse_ag_out_rs(1, 2, types.SimpleNamespace(world_size=2))
 
@@ -311,8 +306,7 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
     for name in (f"{OPS}.triton_merge_attn_states", vllm_plugin.LOADER):
         monkeypatch.setitem(sys.modules, name, Hostile("hostile"))
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     assert vllm_plugin.state is not None and "RuntimeError: this module is hostile" in vllm_plugin.state.left[TRITON]
     monkeypatch.setattr(vllm_plugin, "state", None)
 
@@ -337,8 +331,7 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
     (tmp_path / "vllm/v1/attention/ops/dcp.py").write_text("import no_such_module_at_all")
     (tmp_path / "vllm/backend.py").write_text("from vllm.v1.attention.ops.common import unpack_seq_triton")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("MLAFIX_VLLM", "unpack_seq_triton,correct_attn_out")
-    vllm_plugin.register()
+    register(monkeypatch, "unpack_seq_triton,correct_attn_out")
     assert not [name for name in sys.modules if name.partition(".")[0] == "vllm"]
 
     def fails() -> None:
@@ -457,8 +450,7 @@ def test_a_kernel_is_replaced_by_the_registry(real: bool, monkeypatch: pytest.Mo
     own = Kernel()
     dispatcher(monkeypatch, real)
     place = module(monkeypatch, f"{OPS}.triton_merge_attn_states", merge_attn_states_kernel=own, merge_attn_states=None)
-    monkeypatch.setenv("MLAFIX_VLLM", "merge_attn_states")
-    vllm_plugin.register()
+    register(monkeypatch, "merge_attn_states")
     assert vllm_plugin.state is not None and vllm_plugin.state.places == {"merge_attn_states": [f"{OPS}.triton_merge_attn_states:merge_attn_states_kernel"]}, \
         vllm_plugin.state.left
     assert place.merge_attn_states is None
@@ -475,8 +467,7 @@ def test_a_kernel_with_another_argument_stays(monkeypatch: pytest.MonkeyPatch) -
     own.arg_names = (*seams.MERGE_KERNEL, "SINKS")
     dispatcher(monkeypatch, False)
     place = module(monkeypatch, f"{OPS}.triton_merge_attn_states", merge_attn_states_kernel=own)
-    monkeypatch.setenv("MLAFIX_VLLM", "merge_attn_states")
-    vllm_plugin.register()
+    register(monkeypatch, "merge_attn_states")
     assert place.merge_attn_states_kernel is own
     assert vllm_plugin.state is not None and "arguments that mlafix does not know: SINKS" in vllm_plugin.state.left[f"{TRITON}_kernel"]
 
@@ -500,8 +491,7 @@ def model_loader(monkeypatch: pytest.MonkeyPatch) -> Any:
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
     monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides the kernels that other tests have compiled
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     return BaseModelLoader()
 
 
@@ -536,8 +526,7 @@ def test_a_model_that_cannot_be_asked_is_loaded_all_the_same(engine: types.Modul
             return "a model"
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
-    monkeypatch.setenv("MLAFIX_VLLM", "1")
-    vllm_plugin.register()
+    register(monkeypatch)
     assert BaseModelLoader().load_model(object()) == "a model" and "calls are not made ready" in caplog.text
 
 

@@ -33,19 +33,6 @@ FAULTS = (
 )  # fmt: skip
 
 
-class Calls:
-    """Makes the calls that are passed to do(). While `records` is true, also keeps them for replays."""
-
-    def __init__(self) -> None:
-        self.kept: list[Callable[[], Any]] = []
-        self.records = False
-
-    def do(self, call: Callable[[], Any]) -> None:
-        call()
-        if self.records:
-            self.kept.append(call)
-
-
 class Engine:
     """Three layers that each compute attention in another way, over requests of a few tokens.
 
@@ -59,8 +46,10 @@ class Engine:
         self.watch, self.fault, self.fault_step, self.replays = watch, fault, fault_step, replays
         self.device = torch.device(device)
         self.generator = torch.Generator().manual_seed(seed)
-        self.step_number, self.calls, self.graph = 0, Calls(), None
-        new = self._new
+        self.step_number, self.graph = 0, None
+        self.kept: list[Callable[[], Any]] = []  # the calls of a step, for replays
+        self.records = False
+        new = lambda *shape: torch.zeros(*shape, device=device)  # noqa: E731
         self.x, self.embedded = new(TOKENS, HIDDEN), new(TOKENS, HIDDEN)
         self.weights = [(torch.randn(HIDDEN, (HEADS + 2 * KV_HEADS) * DIM, generator=self.generator) / HIDDEN**0.5).to(device) for _ in LAYERS]
         self.outs = [(torch.randn(HEADS * DIM, HIDDEN, generator=self.generator) / (HEADS * DIM) ** 0.5).to(device) for _ in LAYERS]
@@ -84,9 +73,6 @@ class Engine:
         self.prefix = SHARED * PAGE
         self.free = list(range(2, PAGES))
         self._fill_prefix()
-
-    def _new(self, *shape: int) -> torch.Tensor:
-        return torch.zeros(*shape, device=self.device)
 
     def _fill_prefix(self) -> None:
         """Writes page 1, the prompt that all requests share. Page 0 pads the tables."""
@@ -171,20 +157,21 @@ class Engine:
                 self.forward()
             self.graph.replay()
             return
-        self.calls.records = True
-        with recorded(self.calls):
+        with recorded(self):
             self.forward()
-        self.calls.records = False
 
     def replay(self) -> None:
         if self.graph is not None:
             self.graph.replay()
             return
-        for call in self.calls.kept:
+        for call in self.kept:
             call()
 
     def do(self, call: Callable[[], Any]) -> None:
-        self.calls.do(call)
+        """Makes a call. While `records` is true, also keeps it for replays."""
+        call()
+        if self.records:
+            self.kept.append(call)
 
     def forward(self) -> None:
         """Does the part of a step that runs on the device."""
@@ -378,16 +365,16 @@ class Engine:
 
 
 @contextmanager
-def recorded(calls: Calls) -> Any:
+def recorded(engine: Engine) -> Any:
     """Records the checks of a watch together with the engine's calls, as a CUDA graph would."""
 
     class Recorder:
         def __getattr__(self, name: str) -> Callable[..., None]:
             function = getattr(ops, name)
-            return lambda *args, **kwargs: calls.do(lambda: function(*args, **kwargs))
+            return lambda *args, **kwargs: engine.do(lambda: function(*args, **kwargs))
 
-    own, watcher.ops, watcher.capturing_on_host = watcher.ops, Recorder(), True  # type: ignore[assignment]
+    own, watcher.ops, watcher.capturing_on_host, engine.records = watcher.ops, Recorder(), True, True  # type: ignore[assignment]
     try:
         yield
     finally:
-        watcher.ops, watcher.capturing_on_host = own, False
+        watcher.ops, watcher.capturing_on_host, engine.records = own, False, False

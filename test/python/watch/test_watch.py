@@ -613,22 +613,15 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
     assert (found["class"], found["name"], found["before"]) == ("another lse", "merge_state", "merge (suffix of merge_state)")
 
 
-class Mode:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def is_idle(self) -> bool:
-        return self.name == "idle"
-
-    def is_decode(self) -> bool:
-        return self.name == "decode"
+def mode(name: str) -> Any:
+    return types.SimpleNamespace(is_idle=lambda: name == "idle", is_decode=lambda: name == "decode")
 
 
 def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The watch knows the requests of SGLang's step, and to which of them a row belongs. It checks pages before they
     are read, and the rows afterwards. A request without keys in a chunk must have zeros and an lse of -inf."""
     own = Watch(say=lambda line: None, sample=1)
-    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
+    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
     layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=2)
     engines.before_step(own, {"forward_batch": batch}, None)
     engines.before_sglang_layer(own, {"layer": layer}, None)
@@ -643,7 +636,7 @@ def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pyte
     found = own.finish().record
     assert (found["class"], found["layer"], found["request"], found["token"]) == ("not empty", "7", "a", 2)
 
-    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("decode"), seq_lens_cpu=torch.tensor([3, 2]), input_ids=torch.zeros(2))
+    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=mode("decode"), seq_lens_cpu=torch.tensor([3, 2]), input_ids=torch.zeros(2))
     engines.before_step(own, {"forward_batch": batch}, None)
     engines.before_sglang_layer(own, {"layer": layer}, None)
     k, v, q = torch.randn(8, 1, 1, 16), torch.randn(8, 1, 1, 16), torch.randn(2, 2, 16)
@@ -658,7 +651,7 @@ def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pyte
     engines.behind_sglang_pages(own, given, rows)
     found = own.finish().record
     assert (found["class"], found["name"], found["request"]) == ("another value", "flash_attn_with_kvcache, recomputed", "b")
-    engines.before_step(own, {"forward_batch": types.SimpleNamespace(rids=[], forward_mode=Mode("idle"))}, None)
+    engines.before_step(own, {"forward_batch": types.SimpleNamespace(rids=[], forward_mode=mode("idle"))}, None)
     assert own.now == 2
 
 
