@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import workers
@@ -52,17 +52,19 @@ def _show(options: argparse.Namespace) -> None:
     print(listing(generate(options.seed)))
 
 
+def _late(options: argparse.Namespace) -> Callable[[], bool]:
+    """Returns a function that is true from --seconds after this call on."""
+    begin = time.monotonic()
+    return lambda: options.seconds is not None and time.monotonic() - begin > options.seconds
+
+
 def _many(options: argparse.Namespace) -> int:
     from report import FINE, Report
 
-    begin, report = time.monotonic(), Report()
+    begin, late, report = time.monotonic(), _late(options), Report()
     seeds = options.seeds if options.seeds is not None else [options.seed]
     jobs = ({"seed": seed, **({"plant": options.plant} if options.plant else {})} for seed in seeds)
     done = 0
-
-    def late() -> bool:
-        return options.seconds is not None and time.monotonic() - begin > options.seconds
-
     for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit, options.target, options.calls):
         if answer["kind"] == "absent":
             continue
@@ -75,7 +77,9 @@ def _many(options: argparse.Namespace) -> int:
         if done % 1000 == 0:
             print(f"... {done} kernels, {report.failures} failures, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     if options.shrink:
-        _shrink(options, report)
+        from shrink import shrink_all
+
+        shrink_all(report, options)
     if len(seeds) > 1:
         print(report.coverage())
     print(report.text())
@@ -91,14 +95,9 @@ def _power(options: argparse.Namespace) -> int:
     import plant
     from power import measure
 
-    begin = time.monotonic()
-
-    def late() -> bool:
-        return options.seconds is not None and time.monotonic() - begin > options.seconds
-
     kinds = options.plant.split(",") if options.plant else plant.KINDS
     first = {} if options.seeds is None else {"first": options.seeds[0]}
-    print(measure(options.power, kinds, options.jobs, options.device, late, options.limit, **first).table())
+    print(measure(options.power, kinds, options.jobs, options.device, _late(options), options.limit, **first).table())
     return 0
 
 
@@ -131,12 +130,6 @@ def _save(options: argparse.Namespace, answer: dict) -> None:
 
     title = f"Seed {answer['seed']} on {options.device}: {answer['kind']}\n\n{answer['message']}"
     save(options.save / f"seed_{answer['seed']}.py", title, listing(generate(answer["seed"])))
-
-
-def _shrink(options: argparse.Namespace, report: object) -> None:
-    from shrink import shrink_all
-
-    shrink_all(report, options)
 
 
 def main() -> int:
