@@ -147,8 +147,8 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// Compiles the kernels in `source`, which is text in MLIR's syntax or its
 /// bytecode. Messages call the source `name`. Unit, Header and TvmFfi accept
 /// any number of kernels, sets of bindings and targets. Every other output
-/// needs exactly one kernel and at most one set of bindings. From Layout on, it
-/// also needs exactly one target.
+/// needs exactly one kernel and at most one set of bindings. Layout and the
+/// outputs after it in Emit also need exactly one target.
 ///
 /// If the source is already in the LLVM dialect and has `mlafix.signature`, the
 /// passes are skipped. Emit::MLIR gives such a source. The source is for one

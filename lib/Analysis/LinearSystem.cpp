@@ -438,8 +438,9 @@ std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
   return isKnown ? std::optional(true) : std::nullopt;
 }
 
-/// Returns the dims (or all columns) of some point of the set. Returns nullopt
-/// if there is no point or the budget runs out.
+/// Returns some point of the set: the values of its dims, and of the other
+/// columns where they are known. Returns nullopt if there is no point or the
+/// budget runs out.
 static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
                                                       Work &work) {
   // Check for emptiness first: the search for a point is slow if there is none.

@@ -73,11 +73,11 @@ public:
   /// Copies the rows and the origins of `sources` to `targets`, one by one.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
-  /// Computes and keeps the rows, and the payloads of states, that `op`
-  /// returns. Returns a value for each result: the number if `op` reduces rows
-  /// to a number, or nullopt for a row or an unknown number. Returns nullopt as
-  /// a whole if the caller must compute the results, because `op` involves no
-  /// rows or returns a state.
+  /// Computes and keeps the rows that `op` returns. Returns one entry for each
+  /// result: the number if `op` reduces rows to a number, or nullopt for a row
+  /// or an unknown number. Returns no vector if the caller must compute the
+  /// results itself, because `op` involves no rows or returns a state. Of a
+  /// state, only the payload is computed and kept here.
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 

@@ -18,8 +18,8 @@
 
 namespace mlafix {
 
-/// Returns the value of the plan's field `resident` for `version`, if it has
-/// this layout.
+/// Returns the value that the plan's field `resident` gets if `version` is
+/// given the layout `layout`.
 int64_t planResident(KernelOp version, LayoutAttr layout,
                      const MachineModel &machine);
 

@@ -58,7 +58,7 @@ static constexpr Requirement intrinsicRequirements[] = {
 };
 
 /// Returns true if `name` is an LLVM intrinsic for which NVPTX has neither an
-/// instruction nor a library function, at any precision.
+/// instruction nor a library function. (It has a tanh, of low precision.)
 static bool isUnselectable(StringRef name) {
   static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
                                     "pow",  "powi",  "tan",  "tanh", "sinh",

@@ -165,7 +165,7 @@ static void addPlainMerges(const Add &add) {
   // DeepSeek-R1 on eight GPUs.
   for (int64_t n : {16, 64, 256, 512, 613, 1024, 1536, 4096})
     add({sized("merge/r1_tp8_h16_d128", n), MLAFIX_BF16, n, 16, 128});
-  // Other head counts, and other head dims.
+  // Large merges by number of heads, and by head dim.
   for (int64_t heads : {6, 16, 32, 64, 96}) {
     int64_t n = tokensOfLargeMerge(heads, 128, 2);
     add({sized("merge/heads_" + shaped(heads, 128), n), MLAFIX_BF16, n, heads,

@@ -31,7 +31,7 @@ using P = arith::CmpFPredicate;
 
 /// Computes 2^x as 2^n * 2^f. Here n is the integer nearest to x, and f = x - n
 /// is in [-1/2, 1/2]. A Taylor polynomial of degree 7 approximates 2^f
-/// (relative error 6e-9 before rounding). 2^n is applied as two factors, so
+/// (relative error 7e-9 before rounding). 2^n is applied as two factors, so
 /// that results below 2^-126 are rounded once. The result for 0 is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
   // Outside [-151, 129], 2^x is inf or rounds to 0. For NaN, both comparisons

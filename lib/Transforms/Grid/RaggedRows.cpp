@@ -263,14 +263,14 @@ SegmentPredicate::getBound(LoadOp load) const {
   return bound;
 }
 
-/// Builds the predicate of `segment`. If `isBounded` is true, the segment may
-/// be outside the bounds of loads, so the loads keep their predicates.
-Value SegmentPredicate::build(Value segment, bool isBounded) {
+/// Builds the predicate of `segment`. With `checksBounds`, its loads keep the
+/// predicates that check their bounds. Without, the segment must be in bounds.
+Value SegmentPredicate::build(Value segment, bool checksBounds) {
   IRMapping mapping;
   mapping.map(predicate.getArgument(0), segment);
   for (Operation &op : predicate.without_terminator())
     b.clone(op, mapping);
-  if (!isBounded)
+  if (!checksBounds)
     for (const BoundedLoad &each : bounded) {
       auto load =
           cast<LoadOp>(mapping.lookup(LoadOp(each.load).getOperation()));
@@ -318,7 +318,7 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
       // that all loads are in flight at once.
       if (!isWhole)
         segment = arith::MinUIOp::create(b, loc, segment, last);
-      Value selected = build(segment, /*isBounded=*/!isWhole);
+      Value selected = build(segment, /*checksBounds=*/!isWhole);
       any = any ? arith::OrIOp::create(b, loc, any, selected) : selected;
     }
     return any;

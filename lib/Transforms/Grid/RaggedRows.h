@@ -106,7 +106,7 @@ public:
 
   /// Builds an i1 that is true if `segment`, which must exist, is selected.
   mlir::Value isSelected(mlir::Value segment) {
-    return build(segment, /*isBounded=*/true);
+    return build(segment, /*checksBounds=*/true);
   }
 
   /// Builds an i1 that is true if any of the segments base + member + i * step
@@ -129,7 +129,7 @@ private:
   };
 
   std::optional<Bound> getBound(LoadOp load) const;
-  mlir::Value build(mlir::Value segment, bool isBounded);
+  mlir::Value build(mlir::Value segment, bool checksBounds);
   mlir::Value endsWithin(mlir::Value end, mlir::Value segments, bool isWithin);
 
   mlir::OpBuilder &b;

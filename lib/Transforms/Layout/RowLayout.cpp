@@ -30,8 +30,9 @@ Value RowLayout::maskAt(OpBuilder &b, Operation *op) const {
              : mask;
 }
 
-/// Returns the distance in elements between the starts of groups that are
-/// padded to a power of two of packs. Returns 0 if groups need no padding.
+/// Each group of a product is padded to a number of packs that is a power of
+/// two. Returns the resulting distance in elements from the start of one group
+/// to the start of the next. Returns 0 if groups need no padding.
 static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   if (!dim.isProduct())
     return 0;

@@ -161,8 +161,8 @@ private:
     return vector::ShuffleOp::create(b, loc, groups, groups, places);
   }
 
-  /// Loads the pack of a row whose elements are not contiguous (isSpread):
-  /// loads one element and broadcasts it to the pack.
+  /// Loads the pack of a row whose elements are not contiguous (isSpread). Such
+  /// a pack has one element.
   Value readElement(ValueRange indices) {
     Value element = read(pack.getElementType(), indices);
     auto type = VectorType::get(pack.getShape(), element.getType());
