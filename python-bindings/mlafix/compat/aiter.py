@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import ops
 from .._launcher.arguments import check_integer, renames, wrong
-from .._launcher.arrays import empty, rows_of
+from .._launcher.arrays import empty, is_torch, rows_of, spelling_of
 from ..ops import Array
 from ._views import counted, with_rows_joined
 
@@ -61,6 +61,9 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
     partial_lse = _lse_of_rows(partial_lse, partial_output)
     rows = None if final is None else final[:, 0]
     if max_seqlen_q > 1:
+        for array, name in ((indptr, "reduce_indptr"), (parts, "reduce_partial_map"), (final, "reduce_final_map")):
+            if array is not None:
+                _check_index(array, name, indptr)
         if parts.shape[0] < 2:
             return
         if final is None:
@@ -72,6 +75,18 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
         indptr, parts, rows = _by_query(indptr, parts, rows, ends, max_seqlen_q)
     ops.merge_states_mapped(final_output, partial_output, partial_lse, indptr, parts, rows, out_lse=final_lse, min_parts=2,
                             empty_lse=math.inf)
+
+
+def _check_index(array: Any, name: str, indptr: Any) -> None:
+    """Raises ArgumentError unless an array of indices can be combined with `reduce_indptr` before the kernel sees it."""
+    if (kind := spelling_of(array.dtype)) != "int32":
+        raise wrong(name, "dtype i32", kind)
+    if (place := _place_of(array)) != (expected := _place_of(indptr)):
+        raise wrong(name, f"{expected}, as reduce_indptr", place)
+
+
+def _place_of(array: Any) -> str:
+    return f"a tensor on {array.device}" if is_torch(array) else f"an array of {type(array).__module__.partition('.')[0]}"
 
 
 def _lse_of_rows(lse: Any, payload: Any) -> Any:
