@@ -117,8 +117,7 @@ def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call,
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
         move(received.data, sent.data)
-    kernel, arguments = _merging(ranks.rank, cut, received, call, sink)
-    kernel(*arguments)
+    merge(ranks.rank, cut, received, call, sink)
 
 
 def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
@@ -145,9 +144,14 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
     return begin, begin + reach * tensor.itemsize
 
 
+def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+    """Merges the blocks of all ranks into the outputs of a call. The last tokens of the blocks may be padding, which is
+    skipped."""
+    kernel, arguments = _merging(rank, cut, received, call, sink)
+    kernel(*arguments)
+
+
 def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> tuple[Kernel, tuple[Any, ...]]:
-    """Returns the kernel that merges the blocks of all ranks into the outputs of a call, and its arguments. The last
-    tokens of the blocks may be padding, which is skipped."""
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
     to = (call.out, call.out_lse, sink, call.out_scale)
