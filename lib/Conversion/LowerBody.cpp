@@ -447,6 +447,12 @@ static bool isScratch(MemRefType type) {
 /// The alignment in bytes of everything in shared memory.
 static constexpr int64_t kSharedAlignment = 16;
 
+/// Returns the number of bytes that shared memory of type `type` takes.
+static int64_t countBytes(MemRefType type) {
+  return type.getNumElements() *
+         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
 /// Decides if all exchanges between lanes use the same shared memory in turn.
 /// They do if a block does not have enough memory to give each exchange its
 /// own, or if that would reduce the number of resident blocks. Reports an error
@@ -460,10 +466,7 @@ LogicalResult BodyLowering::planSharedMemory() {
     MemRefType type = op.getType();
     if (!type.getMemorySpace())
       return;
-    int64_t bytes =
-        llvm::alignTo(type.getNumElements() *
-                          llvm::divideCeil(type.getElementTypeBitWidth(), 8),
-                      kSharedAlignment);
+    int64_t bytes = llvm::alignTo(countBytes(type), kSharedAlignment);
     (isScratch(type) ? scratch : own) += bytes;
     if (isScratch(type))
       most = std::max(most, bytes);
@@ -494,7 +497,7 @@ LLVM::GlobalOp BodyLowering::buildShared(Location loc, Type type,
   return LLVM::GlobalOp::create(
       b, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal,
       (function.getSymName() + name).str(),
-      /*value=*/Attribute(), /*alignment=*/16, kShared);
+      /*value=*/Attribute(), kSharedAlignment, kShared);
 }
 
 /// Lowers memory that the kernel allocates. On a GPU, shared memory becomes a
@@ -547,12 +550,9 @@ void BodyLowering::buildPushBarriers() {
   Value isFirst =
       x.compare(arith::CmpIPredicate::eq, buildThreadId(b, loc), x.i32(0));
   auto expect = [&](OpBuilder &b, Location loc) {
-    for (Value memory : awaited) {
-      auto type = cast<MemRefType>(memory.getType());
+    for (Value memory : awaited)
       buildMbarrierInit(b, loc, pushBarriers[memory],
-                        type.getNumElements() * type.getElementTypeBitWidth() /
-                            CHAR_BIT);
-    }
+                        countBytes(cast<MemRefType>(memory.getType())));
     buildMbarrierFence(b, loc);
     scf::YieldOp::create(b, loc);
   };

@@ -8,6 +8,7 @@
 #include "lib/Transforms/Rows/RowReduce.h"
 
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/Rows/RowAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
@@ -210,11 +211,9 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 
 /// Returns true if the insertion point is inside a loop.
 static bool isInLoop(OpBuilder &b) {
-  for (Operation *up = b.getInsertionBlock()->getParentOp();
-       up && !isa<KernelOp>(up); up = up->getParentOp())
-    if (isa<LoopLikeOpInterface>(up))
-      return true;
-  return false;
+  Operation *parent = b.getInsertionBlock()->getParentOp();
+  return isa<LoopLikeOpInterface>(parent) ||
+         parent->getParentOfType<LoopLikeOpInterface>();
 }
 
 namespace {
@@ -459,10 +458,7 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
   if (layout.isGPU && op.getKind() == ReduceKind::min)
     partial = selectLeastIndex(b, loc, pack);
   if (!partial) {
-    SmallVector<Value> elements;
-    for (int64_t i = 0, n = layout.packOf(op.getSource().getType()); i < n; ++i)
-      elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
-    partial = reduceTree(b, loc, op.getKind(), elements);
+    partial = reduceTree(b, loc, op.getKind(), toElements(b, loc, pack));
   }
   return orNeutral(b, loc, op.getKind(), partial, exists);
 }
@@ -499,10 +495,7 @@ Value mlafix::reduceInHalves(OpBuilder &b, const RowLayout &layout, ReduceOp op,
     };
     all = combine(b, loc, op.getKind(), half(0), half(size / 2));
   }
-  SmallVector<Value> elements;
-  for (int64_t i = 0; i < size; ++i)
-    elements.push_back(vector::ExtractOp::create(b, loc, all, i));
-  return reduceTree(b, loc, op.getKind(), elements);
+  return reduceTree(b, loc, op.getKind(), toElements(b, loc, all));
 }
 
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
