@@ -159,9 +159,7 @@ LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
     element.push_back(system.addColumn());
   for (auto [dim, column] : llvm::enumerate(element)) {
     system.restrict(column);
-    Form room = system.getForm(model.getSize(argument, dim));
-    room.constant -= 1;
-    system.restrict(room.add(column, -1));
+    system.restrict(system.getForm(model.getSize(argument, dim)) - column - 1);
   }
   return system;
 }

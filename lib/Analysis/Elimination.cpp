@@ -16,7 +16,20 @@
 
 using namespace mlafix;
 
-int64_t SparseRow::getCoefficient(unsigned column) const {
+Form &Form::add(const Form &other, int64_t factor) {
+  constant += factor * other.constant;
+  for (auto [column, coefficient] : other.terms) {
+    auto *it = llvm::find_if(
+        terms, [c = column](const auto &term) { return term.first == c; });
+    if (it == terms.end())
+      terms.push_back({column, factor * coefficient});
+    else
+      it->second += factor * coefficient;
+  }
+  return *this;
+}
+
+int64_t Form::getCoefficient(unsigned column) const {
   for (auto [other, coefficient] : terms)
     if (other == column)
       return coefficient;

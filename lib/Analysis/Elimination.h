@@ -22,15 +22,33 @@
 
 namespace mlafix {
 
-/// A linear constraint: sum(coefficient * column) + constant >= 0, or == 0.
-struct SparseRow {
+/// A linear form: sum(coefficient * column) + constant.
+struct Form {
   /// (column, coefficient) pairs. Columns may repeat.
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
   int64_t constant = 0;
-  bool isEquality = false;
 
+  /// Adds factor * other, without a check for overflow.
+  Form &add(const Form &other, int64_t factor = 1);
   /// Returns the first coefficient of `column`, or 0 if there is none.
   int64_t getCoefficient(unsigned column) const;
+};
+
+inline Form operator+(Form form, int64_t number) {
+  form.constant += number;
+  return form;
+}
+inline Form operator-(Form form, int64_t number) { return form + -number; }
+inline Form operator+(Form a, const Form &b) { return a.add(b); }
+inline Form operator-(Form a, const Form &b) { return a.add(b, -1); }
+inline Form operator*(int64_t factor, const Form &form) {
+  return Form().add(form, factor);
+}
+inline Form operator-(const Form &form) { return -1 * form; }
+
+/// A linear constraint: the form is >= 0, or == 0.
+struct SparseRow : Form {
+  bool isEquality = false;
 };
 
 /// Returns x * a + y * b, which is an equality if `x` and `y` are. Its columns

@@ -26,6 +26,7 @@
 #include "lib/Analysis/IntegerPoints.h"
 
 #include "mlir/Analysis/Presburger/Simplex.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -67,29 +68,37 @@ private:
 };
 } // namespace
 
-/// Converts rows to a polyhedron of MLIR's library. Sets `columns` to the
-/// columns that the rows use.
-static IntegerPolyhedron
-getPolyhedron(llvm::ArrayRef<SparseRow> rows,
-              llvm::SmallVectorImpl<unsigned> &columns) {
-  llvm::SmallDenseMap<unsigned, unsigned> numbers;
-  for (const SparseRow &row : rows)
-    for (auto [column, coefficient] : row.terms)
-      if (numbers.try_emplace(column, columns.size()).second)
-        columns.push_back(column);
-  IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
+IntegerPolyhedron mlafix::getPolyhedron(llvm::ArrayRef<SparseRow> rows,
+                                        unsigned numDims, unsigned numColumns) {
+  IntegerPolyhedron set(
+      PresburgerSpace::getSetSpace(numDims, 0, numColumns - numDims));
   llvm::SmallVector<llvm::DynamicAPInt> dense;
   for (const SparseRow &row : rows) {
-    dense.assign(columns.size() + 1, llvm::DynamicAPInt(0));
+    dense.assign(numColumns + 1, llvm::DynamicAPInt(0));
     dense.back() = llvm::DynamicAPInt(row.constant); // operator= takes an int
     for (auto [column, coefficient] : row.terms)
-      dense[numbers.lookup(column)] += coefficient;
+      dense[column] += coefficient;
     if (row.isEquality)
       set.addEquality(dense);
     else
       set.addInequality(dense);
   }
   return set;
+}
+
+/// Returns the polyhedron of `rows` in only those columns that the rows use.
+/// Sets `columns` to these columns.
+static IntegerPolyhedron
+getPolyhedron(Rows rows, llvm::SmallVectorImpl<unsigned> &columns) {
+  llvm::SmallDenseMap<unsigned, unsigned> numbers;
+  for (SparseRow &row : rows)
+    for (auto &[column, coefficient] : row.terms) {
+      auto [it, isNew] = numbers.try_emplace(column, columns.size());
+      if (isNew)
+        columns.push_back(column);
+      column = it->second;
+    }
+  return mlafix::getPolyhedron(rows, columns.size(), columns.size());
 }
 
 /// Let x be the column with the smallest coefficient in `equality`. Replaces x
@@ -136,7 +145,7 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
     return true;
   work.spend(left.getSteps() / 4);
   llvm::SmallVector<unsigned> columns;
-  Simplex simplex(getPolyhedron(left.getRows(), columns));
+  Simplex simplex(getPolyhedron(left.getRows().vec(), columns));
   if (nodes == 0 || !work.spend(4 * left.getRows().size() * columns.size()))
     return std::nullopt;
   --nodes;
@@ -153,7 +162,7 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
       return std::nullopt;
     for (int64_t number : {int64_t(low), int64_t(low) + 1}) {
       Rows one = left.getRows().vec();
-      one.push_back({{{column, 1}}, -number, /*isEquality=*/true});
+      one.push_back({{{{column, 1}}, -number}, /*isEquality=*/true});
       if (dive(std::move(one), nodes) == true)
         return true;
     }
@@ -166,7 +175,7 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
 /// nullopt for all but small systems, because the library cannot be stopped.
 std::optional<bool> PointSearch::askPresburger(llvm::ArrayRef<SparseRow> rows) {
   llvm::SmallVector<unsigned> columns;
-  IntegerPolyhedron set = getPolyhedron(rows, columns);
+  IntegerPolyhedron set = getPolyhedron(rows.vec(), columns);
   if (set.getNumVars() > 2 || rows.size() > 8 || !work.spend(100))
     return std::nullopt;
   return !set.isIntegerEmpty();
@@ -300,8 +309,8 @@ static std::optional<int64_t> findValue(Rows &rows, unsigned column,
     // True if a solution is known for which sign * column is in [least, most].
     auto isWithin = [&](int64_t least, int64_t most) {
       Rows one = rows;
-      one.push_back({{{column, sign}}, -least, false});
-      one.push_back({{{column, -sign}}, most, false});
+      one.push_back({{{{column, sign}}, -least}});
+      one.push_back({{{{column, -sign}}, most}});
       return hasPoint(one, work) == true;
     };
     constexpr int64_t kMost = int64_t(1) << 62;
@@ -333,7 +342,7 @@ mlafix::findSmallPoint(Rows rows, unsigned count, Work &work) {
     if (!value)
       return std::nullopt;
     point.push_back(*value);
-    rows.push_back({{{column, 1}}, -*value, /*isEquality=*/true});
+    rows.push_back({{{{column, 1}}, -*value}, /*isEquality=*/true});
   }
   return point;
 }

@@ -10,6 +10,8 @@
 
 #include "lib/Analysis/Elimination.h"
 
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
+
 #include <optional>
 
 namespace mlafix {
@@ -30,6 +32,12 @@ public:
 private:
   int64_t left;
 };
+
+/// Returns the polyhedron with the constraints `rows`. The first `numDims`
+/// columns are its dims, the next its locals.
+mlir::presburger::IntegerPolyhedron
+getPolyhedron(llvm::ArrayRef<SparseRow> rows, unsigned numDims,
+              unsigned numColumns);
 
 /// True if `rows` have an integer solution. Returns nullopt if the budget runs
 /// out or a number overflows 64 bits.

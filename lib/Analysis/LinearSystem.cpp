@@ -13,24 +13,9 @@ using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
 
-Form &Form::add(const Form &other, int64_t factor) {
-  constant += factor * other.constant;
-  for (auto [column, coefficient] : other.terms) {
-    auto *it = llvm::find_if(
-        terms, [c = column](const auto &term) { return term.first == c; });
-    if (it == terms.end())
-      terms.push_back({column, factor * coefficient});
-    else
-      it->second += factor * coefficient;
-  }
-  return *this;
-}
-
 Form LinearSystem::addColumn() {
-  Form form;
-  form.terms.push_back({numColumns++, 1});
   named.push_back(false);
-  return form;
+  return {{{numColumns++, 1}}};
 }
 
 std::optional<unsigned> LinearSystem::findColumn(Var var,
@@ -48,14 +33,13 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   auto it = columns.find({var, instance});
   if (it != columns.end())
     return it->second;
-  unsigned column = addColumn().terms.front().first;
+  Form form = addColumn();
+  unsigned column = form.terms.front().first;
   columns[{var, instance}] = column;
   named[column] =
       variable.kind == Variable::Size || variable.kind == Variable::Scalar;
   if (isOverBudget())
     return column;
-  Form form;
-  form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
   // If constraints define a variable, they imply its range, so the range is not
   // added. Sizes get no upper bound unless one is needed to exclude overflow.
@@ -69,17 +53,11 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
     restrict(variable.definition, instance);
     return column;
   }
-  if (variable.range.low > lowest) {
-    Form above = form;
-    above.constant = -int64_t(variable.range.low);
-    restrict(above);
-  }
+  if (variable.range.low > lowest)
+    restrict(form - int64_t(variable.range.low));
   if (variable.range.high < kMaxSize / 2 ||
-      (variable.kind == Variable::Size && model->isCareful())) {
-    Form below;
-    below.constant = int64_t(variable.range.high);
-    restrict(below.add(form, -1));
-  }
+      (variable.kind == Variable::Size && model->isCareful()))
+    restrict(-form + int64_t(variable.range.high));
   if (!variable.definition.isAlways())
     restrict(variable.definition, instance);
   return column;
@@ -99,24 +77,24 @@ void LinearSystem::restrict(const Form &form, bool isEquality) {
 }
 
 /// Returns the column and its value if the row is an equality of one column.
-std::optional<std::pair<unsigned, int64_t>>
-LinearSystem::Row::getFixed() const {
-  if (!isEquality || form.terms.size() != 1)
+static std::optional<std::pair<unsigned, int64_t>>
+getFixed(const SparseRow &row) {
+  if (!row.isEquality || row.terms.size() != 1)
     return std::nullopt;
-  auto [column, coefficient] = form.terms.front();
+  auto [column, coefficient] = row.terms.front();
   if (coefficient != 1 && coefficient != -1)
     return std::nullopt;
-  return std::pair(column, -form.constant * coefficient);
+  return std::pair(column, -row.constant * coefficient);
 }
 
 /// True if `a` and `b` fix the same column at different values. The column may
 /// stand for the presence of an optional argument, for example.
 bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
-  for (const Row &x : a)
-    if (auto fixed = x.getFixed())
-      for (const Row &y : b)
-        if (auto other = y.getFixed(); other && other->first == fixed->first &&
-                                       other->second != fixed->second)
+  for (const SparseRow &x : a)
+    if (auto fixed = getFixed(x))
+      for (const SparseRow &y : b)
+        if (auto other = getFixed(y); other && other->first == fixed->first &&
+                                      other->second != fixed->second)
           return true;
   return false;
 }
@@ -149,40 +127,36 @@ void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
   llvm::erase_if(cases, [&](const Disjunct &disjunct) {
-    return hasPoint(disjunct) == false;
+    return hasPoint(disjunct, *work) == false;
   });
 }
 
-/// Returns the sum of two forms if it is a constant; else nullopt.
-static std::optional<int64_t> getConstantSum(const Form &a, const Form &b) {
-  Form sum = a;
-  sum.add(b);
+/// Returns the value of the form if all coefficients are 0; else nullopt.
+static std::optional<int64_t> getConstant(const Form &form) {
   bool isConstant = llvm::all_of(
-      sum.terms, [](const auto &term) { return term.second == 0; });
-  return isConstant ? std::optional(sum.constant) : std::nullopt;
+      form.terms, [](const auto &term) { return term.second == 0; });
+  return isConstant ? std::optional(form.constant) : std::nullopt;
 }
 
 std::optional<std::pair<Form, int64_t>>
 LinearSystem::findRemainder(const Disjunct &disjunct) {
   auto isGiven = [&](const Form &form) {
-    return llvm::any_of(disjunct, [&](const Row &row) {
-      Form difference = row.form;
-      return row.isEquality &&
-             getConstantSum(difference.add(form, -1), Form()).has_value();
+    return llvm::any_of(disjunct, [&](const SparseRow &row) {
+      return row.isEquality && getConstant(row - form).has_value();
     });
   };
-  for (const Row &row : disjunct)
-    for (const Row &other : disjunct) {
+  for (const SparseRow &row : disjunct)
+    for (const SparseRow &other : disjunct) {
       if (row.isEquality || other.isEquality)
         continue;
-      std::optional<int64_t> most = getConstantSum(row.form, other.form);
+      std::optional<int64_t> most = getConstant(row + other);
       if (!most || *most < 1 || *most >= Budget::factor)
         continue;
-      bool isRemainder = llvm::any_of(row.form.terms, [&](const auto &term) {
+      bool isRemainder = llvm::any_of(row.terms, [&](const auto &term) {
         return term.second == -(*most + 1);
       });
-      if (isRemainder && !isGiven(row.form))
-        return std::pair(row.form, *most);
+      if (isRemainder && !isGiven(row))
+        return std::pair(Form(row), *most);
     }
   return std::nullopt;
 }
@@ -205,7 +179,7 @@ bool LinearSystem::splitRemainders() {
     for (int64_t value = 0; value <= most; ++value, --form.constant) {
       Disjunct one = disjunct;
       one.push_back({form, /*isEquality=*/true});
-      if (hasPoint(one) != false)
+      if (hasPoint(one, *work) != false)
         open.push_back(std::move(one));
     }
     if (open.size() + split.size() > Budget::candidates)
@@ -224,30 +198,26 @@ bool LinearSystem::isOverBudget() const {
          });
 }
 
-std::vector<SparseRow> LinearSystem::getRows(const Disjunct &disjunct) {
-  std::vector<SparseRow> rows;
-  for (const Row &row : disjunct)
-    rows.push_back({{row.form.terms.begin(), row.form.terms.end()},
-                    row.form.constant,
-                    row.isEquality});
-  return rows;
-}
-
-std::optional<bool> LinearSystem::hasPoint(const Disjunct &disjunct) const {
-  return mlafix::hasPoint(getRows(disjunct), *work);
-}
-
-std::optional<bool> LinearSystem::isEmpty() const {
-  if (isOverBudget())
-    return std::nullopt;
+/// True if no disjunct has a point. Returns nullopt if this is unknown.
+template <typename Disjuncts, typename HasPoint>
+static std::optional<bool> areEmpty(const Disjuncts &disjuncts,
+                                    HasPoint hasPoint) {
   bool isKnown = true;
-  for (const Disjunct &disjunct : disjuncts) {
+  for (const auto &disjunct : disjuncts) {
     std::optional<bool> found = hasPoint(disjunct);
     if (found == true)
       return false;
     isKnown &= found.has_value();
   }
   return isKnown ? std::optional(true) : std::nullopt;
+}
+
+std::optional<bool> LinearSystem::isEmpty() const {
+  if (isOverBudget())
+    return std::nullopt;
+  return areEmpty(disjuncts, [&](const Disjunct &disjunct) {
+    return hasPoint(disjunct, *work);
+  });
 }
 
 namespace {
@@ -329,7 +299,7 @@ PresburgerSet LinearSystem::getSet() const {
   PresburgerSet set =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numColumns));
   for (const Disjunct &disjunct : disjuncts)
-    set.unionInPlace(getPolyhedron(getRows(disjunct), numColumns, numColumns));
+    set.unionInPlace(getPolyhedron(disjunct, numColumns, numColumns));
   return set;
 }
 
@@ -361,7 +331,7 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
   for (const Disjunct &disjunct : disjuncts) {
     IntegerPolyhedron solved =
-        solveLocals(getPolyhedron(getRows(disjunct), numDims, numColumns));
+        solveLocals(getPolyhedron(disjunct, numDims, numColumns));
     if (!isSoonSolved(solved) || !work->spend(numColumns * disjunct.size()))
       return std::nullopt;
     set.unionInPlace(solved);
@@ -381,24 +351,6 @@ toPoint(ArrayRef<DynamicAPInt> numbers) {
     point.push_back(int64_t(number));
   }
   return point;
-}
-
-IntegerPolyhedron mlafix::getPolyhedron(ArrayRef<SparseRow> rows,
-                                        unsigned numDims, unsigned numColumns) {
-  IntegerPolyhedron polyhedron(
-      PresburgerSpace::getSetSpace(numDims, 0, numColumns - numDims));
-  SmallVector<int64_t> dense;
-  for (const SparseRow &row : rows) {
-    dense.assign(numColumns + 1, 0);
-    dense.back() = row.constant;
-    for (auto [column, coefficient] : row.terms)
-      dense[column] += coefficient;
-    if (row.isEquality)
-      polyhedron.addEquality(dense);
-    else
-      polyhedron.addInequality(dense);
-  }
-  return polyhedron;
 }
 
 std::optional<std::vector<SparseRow>>
@@ -426,16 +378,10 @@ mlafix::getSparseRows(const IntegerRelation &set) {
 }
 
 std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
-  bool isKnown = true;
-  for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
+  return areEmpty(set.getAllDisjuncts(), [&](const IntegerRelation &disjunct) {
     auto rows = getSparseRows(disjunct);
-    std::optional<bool> found =
-        rows ? hasPoint(*rows, work) : std::optional<bool>();
-    if (found == true)
-      return false;
-    isKnown &= found.has_value();
-  }
-  return isKnown ? std::optional(true) : std::nullopt;
+    return rows ? hasPoint(*rows, work) : std::optional<bool>();
+  });
 }
 
 /// Returns some point of the set: the values of its dims, and of the other

@@ -23,14 +23,6 @@
 
 namespace mlafix {
 
-/// A linear form: sum(coefficient * column) + constant.
-struct Form {
-  llvm::SmallVector<std::pair<unsigned, int64_t>, 4> terms;
-  int64_t constant = 0;
-
-  Form &add(const Form &other, int64_t factor = 1);
-};
-
 /// Limits that bound the time of a question. Larger systems stay undecided.
 struct Budget {
   static constexpr unsigned columns = 40;
@@ -104,20 +96,13 @@ public:
   findPoint(const mlir::presburger::PresburgerSet &set) const;
 
 private:
-  struct Row {
-    Form form;
-    bool isEquality;
-    std::optional<std::pair<unsigned, int64_t>> getFixed() const;
-  };
-  using Disjunct = std::vector<Row>;
-  std::optional<bool> hasPoint(const Disjunct &disjunct) const;
+  using Disjunct = std::vector<SparseRow>;
   static bool contradict(const Disjunct &a, const Disjunct &b);
   /// Finds a remainder in `disjunct` that no equality determines. Returns the
   /// remainder as a form, and its largest value. Its least value is 0.
   static std::optional<std::pair<Form, int64_t>>
   findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;
-  static std::vector<SparseRow> getRows(const Disjunct &disjunct);
 
   const RowModel *model;
   Work *work;
@@ -128,11 +113,6 @@ private:
   bool isTooLarge = false;
 };
 
-/// Returns the polyhedron with the constraints `rows`. The first `numDims`
-/// columns are its dims, the next its locals.
-mlir::presburger::IntegerPolyhedron
-getPolyhedron(llvm::ArrayRef<SparseRow> rows, unsigned numDims,
-              unsigned numColumns);
 /// Returns the constraints of `set`. The first columns are the dims of `set`,
 /// the next its locals. Returns nullopt if a number overflows 64 bits.
 std::optional<std::vector<SparseRow>>

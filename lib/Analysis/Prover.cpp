@@ -94,12 +94,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim,
   for (bool isBelow : {true, false}) {
     LinearSystem outside(model, work);
     Form form = outside.getForm(index);
-    Form wrong;
-    wrong.constant = isBelow ? -1 : 0;
-    wrong.add(form, isBelow ? -1 : 1);
-    if (!isBelow)
-      wrong.add(outside.getForm(size), -1);
-    outside.restrict(wrong);
+    outside.restrict(isBelow ? -form - 1 : form - outside.getForm(size));
     assumeAccess(outside, access, access.executes, 0);
     std::optional<bool> none = outside.isEmpty();
     if (none == true)
@@ -235,9 +230,8 @@ void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
     if (isSplit(splits, dim))
       continue;
     Form form = pair.getForm(index, 0);
-    Form room = pair.getForm(model.getSize(a.access.getArgNumber(), dim));
-    room.constant -= 1;
-    pair.restrict(room.add(form, -1));
+    Linear size = model.getSize(a.access.getArgNumber(), dim);
+    pair.restrict(pair.getForm(size) - form - 1);
   }
 }
 
@@ -256,15 +250,12 @@ LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
   };
   for (Var var : grid.take_front(position))
     pair.restrict(difference(var), /*isEquality=*/true);
-  Form apart;
-  apart.add(difference(grid[position]), isAscending ? 1 : -1);
-  apart.constant -= 1;
-  pair.restrict(apart);
+  pair.restrict((isAscending ? 1 : -1) * difference(grid[position]) - 1);
   if (isPromised && position == 0) {
     auto [start, end] = *model.getSegmentEnds();
     unsigned first = isAscending ? 0 : 1;
-    Form gap = pair.getForm(Linear::of(start), 1 - first);
-    pair.restrict(gap.add(pair.getForm(Linear::of(end), first), -1));
+    pair.restrict(pair.getForm(Linear::of(start), 1 - first)
+                      .add(pair.getForm(Linear::of(end), first), -1));
   }
   return pair;
 }
@@ -609,16 +600,12 @@ bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   };
   for (int64_t sign : {1, -1})
     if (!isNone([&](LinearSystem &system) {
-          Form apart;
-          apart.constant = -1;
-          system.restrict(apart.add(difference(system), sign));
+          system.restrict(sign * difference(system) - 1);
         }))
       return false;
   bool isPadding = !isNone([&](LinearSystem &system) {
     system.restrict(difference(system), /*isEquality=*/true);
-    Form negative;
-    negative.constant = -1;
-    system.restrict(negative.add(system.getForm(Linear::of(x), 0), -1));
+    system.restrict(-system.getForm(Linear::of(x), 0) - 1);
   });
   return !isPadding && isNone([&](LinearSystem &system) {
     for (auto [i, j] : llvm::zip(a.getIndices(), b.getIndices()))

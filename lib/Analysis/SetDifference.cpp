@@ -138,15 +138,11 @@ static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
 
 /// Adds the rows that make `column` the quotient of `dividend` by `divisor`:
 /// 0 <= dividend - divisor * column < divisor.
-static void addDivision(std::vector<SparseRow> &rows, const SparseRow &dividend,
+static void addDivision(std::vector<SparseRow> &rows, const Form &dividend,
                         unsigned column, int64_t divisor) {
-  SparseRow above = dividend, below;
-  above.terms.push_back({column, -divisor});
-  for (auto [other, coefficient] : above.terms)
-    below.terms.push_back({other, -coefficient});
-  below.constant = divisor - 1 - above.constant;
-  rows.push_back(std::move(above));
-  rows.push_back(std::move(below));
+  Form rest = dividend - Form{{{column, divisor}}};
+  rows.push_back({rest});
+  rows.push_back({-rest + (divisor - 1)});
 }
 
 /// Converts a set to subtract. Returns nullopt if a number overflows 64 bits,
@@ -192,16 +188,6 @@ static std::optional<Key> chooseKey(const Subtrahends &sets) {
   return best;
 }
 
-/// Returns the row sign * form + constant >= 0.
-static SparseRow makeBound(const SparseRow &form, int64_t sign,
-                           int64_t constant) {
-  SparseRow row;
-  for (auto [column, coefficient] : form.terms)
-    row.terms.push_back({column, sign * coefficient});
-  row.constant = sign * form.constant + constant;
-  return row;
-}
-
 /// Splits a piece at the values that the key has in `others`: one part per
 /// value, and one per range between two values. Adds each part to the result,
 /// minus the sets that may overlap it.
@@ -212,7 +198,7 @@ bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
     auto it = one->values.find(key);
     (it == one->values.end() ? anywhere : slices[it->second]).push_back(one);
   }
-  SparseRow form;
+  Form form;
   form.terms.assign(key.terms.begin(), key.terms.end());
   if (key.modulus) {
     addDivision(piece.rows, form, piece.numColumns, key.modulus);
@@ -222,9 +208,9 @@ bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
                         std::optional<int64_t> most, const Subtrahends &sets) {
     Piece part = piece;
     if (least)
-      part.rows.push_back(makeBound(form, 1, -*least));
+      part.rows.push_back({form - *least});
     if (most)
-      part.rows.push_back(makeBound(form, -1, *most));
+      part.rows.push_back({-form + *most});
     return hasNoPoint(part) || add(part, sets);
   };
   std::optional<int64_t> next;
@@ -283,7 +269,7 @@ bool Difference::subtract(const Piece &piece,
       if (sign > 0 && !row.isEquality)
         continue;
       Piece outside = inside;
-      addRow(outside.rows, makeBound(row, sign, -1));
+      addRow(outside.rows, {sign * row - 1});
       if (!hasNoPoint(outside) && !subtract(outside, others.drop_front()))
         return false;
     }
