@@ -55,12 +55,10 @@ bool Impl::setBounds(const TensorArgument &argument,
     if (bound == 0)
       continue;
     std::optional<int64_t> known = kernel.getMostOf(dim);
-    if (known && *known != bound) {
-      fail(location) << "expected one bound of dim '" << dim
-                     << "' in all arguments, got " << *known << " and "
-                     << bound;
-      return false;
-    }
+    if (known && *known != bound)
+      return fail(location)
+             << "expected one bound of dim '" << dim
+             << "' in all arguments, got " << *known << " and " << bound;
     bounds.set(dim, b.getI64IntegerAttr(bound));
   }
   if (!bounds.empty())
@@ -145,12 +143,10 @@ static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
   if (dtype.empty() || getDTypeName(type) == llvm::StringRef(dtype) ||
       dtype == "u8")
     return type;
-  impl.fail(location) << "expected " << getDTypeName(type)
-                      << " as the dtype of a load from "
-                      << impl.spell(place.tensor) << ", got '"
-                      << llvm::StringRef(dtype)
-                      << "'; only integers widen, to i32 or i64";
-  return {};
+  return impl.fail(location)
+         << "expected " << getDTypeName(type) << " as the dtype of a load from "
+         << impl.spell(place.tensor) << ", got '" << dtype
+         << "'; only integers widen, to i32 or i64";
 }
 
 /// Returns true if the loaded elements, of type `loaded`, are unsigned bytes.
@@ -178,12 +174,10 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
     type = getRowTileType(dim, type);
     impl->useRows(place.tensor, place.part.end != 0);
   }
-  if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
-    impl->fail(location) << "expected "
-                         << getDTypeName(getElementTypeOrSelf(type))
-                         << " for 'otherwise', got " << impl->spell(other);
-    return {};
-  }
+  if (other && impl->get(other).getType() != getElementTypeOrSelf(type))
+    return impl->fail(location)
+           << "expected " << getDTypeName(getElementTypeOrSelf(type))
+           << " for 'otherwise', got " << impl->spell(other);
   auto load = impl->make<LoadOp>(
       location, type, impl->get(place.tensor), impl->getAll(place.indices),
       impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
@@ -198,12 +192,11 @@ KernelBuilder::Value KernelBuilder::loadInto(
   if (!checkAccess(*impl, place, "tensor", location))
     return {};
   if (!isRow(*impl, place) || dim.empty() || place.part.group ||
-      place.part.member) {
-    impl->fail(location)
-        << "expected a whole row to read into another dim, and that dim, got "
-        << (dim.empty() ? "no dim" : "a part or an element");
-    return {};
-  }
+      place.part.member)
+    return impl->fail(location)
+           << "expected a whole row to read into another dim, and that dim, "
+              "got "
+           << (dim.empty() ? "no dim" : "a part or an element");
   Type type = getLoadedType(*impl, place, dtype, location);
   if (!type)
     return {};
@@ -223,11 +216,9 @@ bool KernelBuilder::store(Value value, const Access &place,
       !impl->checkVisible(value, "value", location))
     return false;
   ValueType type = impl->type(value);
-  if (type.kind != Kind::Scalar && type.kind != Kind::Row) {
-    impl->fail(location) << "expected a scalar or a row to store, got "
-                         << type.str();
-    return false;
-  }
+  if (type.kind != Kind::Scalar && type.kind != Kind::Row)
+    return impl->fail(location)
+           << "expected a scalar or a row to store, got " << type.str();
   mlir::Value stored = impl->get(value);
   DimAttr dim; // null if an element is stored
   if (isRow(*impl, place)) {
@@ -282,9 +273,8 @@ static BaseAttr parseBase(Impl &impl, std::string_view text,
                           const SourceLocation &location) {
   if (text == "e" || text == "2" || isConstantName(text))
     return BaseAttr::get(impl.context.get(), llvm::StringRef(text));
-  impl.fail(location) << "expected base e, 2 or an upper-case name, got '"
-                      << llvm::StringRef(text) << "'";
-  return {};
+  return impl.fail(location)
+         << "expected base e, 2 or an upper-case name, got '" << text << "'";
 }
 
 static KernelBuilder::Access
@@ -298,10 +288,9 @@ static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
       !impl.checkVisible(states, "state", location))
     return false;
   for (KernelBuilder::Value state : states)
-    if (!isa<StateType>(impl.get(state).getType())) {
-      impl.fail(location) << "expected a state, got " << impl.spell(state);
-      return false;
-    }
+    if (!isa<StateType>(impl.get(state).getType()))
+      return impl.fail(location)
+             << "expected a state, got " << impl.spell(state);
   return true;
 }
 
@@ -312,9 +301,8 @@ static bool checkScalar(Impl &impl, KernelBuilder::Value value,
     return false;
   if (impl.get(value).getType().isF32())
     return true;
-  impl.fail(location) << "expected f32 for the " << what << ", got "
-                      << impl.spell(value);
-  return false;
+  return impl.fail(location)
+         << "expected f32 for the " << what << ", got " << impl.spell(value);
 }
 
 KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
@@ -322,11 +310,9 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
                                              const SourceLocation &location) {
   if (!impl->checkOpen(location))
     return {};
-  if (dim.empty()) {
-    impl->fail(location) << "expected the name of a dim for an identity, got "
-                            "none";
-    return {};
-  }
+  if (dim.empty())
+    return impl->fail(location)
+           << "expected the name of a dim for an identity, got none";
   BaseAttr parsed = parseBase(*impl, base, location);
   if (!parsed)
     return {};
@@ -360,11 +346,9 @@ KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
     return {};
   mlir::Value payload = impl->get(row);
   if (!isRowTile(payload.getType()) ||
-      !getElementTypeOrSelf(payload.getType()).isF32()) {
-    impl->fail(location) << "expected a row of f32 for a state, got "
-                         << impl->spell(row);
-    return {};
-  }
+      !getElementTypeOrSelf(payload.getType()).isF32())
+    return impl->fail(location)
+           << "expected a row of f32 for a state, got " << impl->spell(row);
   BaseAttr parsed = parseBase(*impl, base, location);
   if (!parsed)
     return {};
@@ -397,28 +381,23 @@ KernelBuilder::Value KernelBuilder::merge(const Values &states,
                                           const SourceLocation &location) {
   if (!checkStates(*impl, states, location))
     return {};
-  if (states.empty()) {
-    impl->fail(location) << "expected at least one state to merge, got none";
-    return {};
-  }
+  if (states.empty())
+    return impl->fail(location)
+           << "expected at least one state to merge, got none";
   auto type = cast<StateType>(impl->get(states.front()).getType());
   unsigned sinks = 0;
   for (Value state : states) {
     auto other = cast<StateType>(impl->get(state).getType());
-    if (other.withSink(false) != type.withSink(false)) {
-      impl->fail(location) << "expected states of one dim and base (N8), got "
-                           << impl->spell(states.front()) << " and "
-                           << impl->spell(state);
-      return {};
-    }
+    if (other.withSink(false) != type.withSink(false))
+      return impl->fail(location)
+             << "expected states of one dim and base (N8), got "
+             << impl->spell(states.front()) << " and " << impl->spell(state);
     sinks += other.getSink();
   }
-  if (sinks > 1) {
-    impl->fail(location) << "expected at most one state with a sink, which "
-                            "counts once, got "
-                         << sinks;
-    return {};
-  }
+  if (sinks > 1)
+    return impl->fail(location)
+           << "expected at most one state with a sink, which counts once, got "
+           << sinks;
   return impl->wrap(impl->make<MergeOp>(location, type.withSink(sinks),
                                         impl->getAll(states)));
 }

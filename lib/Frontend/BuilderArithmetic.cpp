@@ -159,13 +159,10 @@ static bool matchOperands(Impl &impl, std::string_view op,
               left.dtype == right.dtype &&
               (left.kind != Kind::Row || right.kind != Kind::Row ||
                canMeet(impl.get(lhs), impl.get(rhs)));
-  if (!fits) {
-    impl.fail(location) << "expected scalars or rows of one type for '"
-                        << llvm::StringRef(op) << "', got " << left.str()
-                        << " and " << right.str()
-                        << hintOfConversion(left, right);
-    return false;
-  }
+  if (!fits)
+    return impl.fail(location) << "expected scalars or rows of one type for '"
+                               << op << "', got " << left.str() << " and "
+                               << right.str() << hintOfConversion(left, right);
   mlir::Value x = impl.get(lhs), y = impl.get(rhs);
   b = broadcastTo(impl, y, x, location);
   a = broadcastTo(impl, x, y, location);
@@ -198,22 +195,19 @@ KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
                   .Case("index", b.getIndexType())
                   .Case("bool", b.getI1Type())
                   .Default({});
-  if (!type) {
-    impl->fail(location) << "expected i8, u8, i32, i64, index or bool for an "
-                            "integer, got '"
-                         << llvm::StringRef(dtype) << "'";
-    return {};
-  }
+  if (!type)
+    return impl->fail(location)
+           << "expected i8, u8, i32, i64, index or bool for an integer, got '"
+           << dtype << "'";
   int64_t width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   int64_t least = isBool || isU8 ? 0 : llvm::minIntN(width),
           most = isBool ? 1
                  : isU8 ? 255
                         : llvm::maxIntN(width);
   if (value < least || value > most) {
-    InFlightDiagnostic error = impl->fail(location);
-    error << "expected an integer that is in the range of "
-          << llvm::StringRef(dtype) << ", " << least << " to " << most
-          << ", got " << value;
+    Failure error = impl->fail(location);
+    error << "expected an integer that is in the range of " << dtype << ", "
+          << least << " to " << most << ", got " << value;
     if (type.isInteger(32))
       error << "; i64(…) is one of 64 bits, and i32(i64(…)) its low bits";
     return {};
@@ -327,11 +321,9 @@ KernelBuilder::Value KernelBuilder::compare(std::string_view op, Value lhs,
   };
   const Entry *entry =
       llvm::find_if(table, [&](const Entry &e) { return op == e.name; });
-  if (entry == std::end(table)) {
-    impl->fail(location) << "expected eq, ne, lt, le, gt or ge, got '"
-                         << llvm::StringRef(op) << "'";
-    return {};
-  }
+  if (entry == std::end(table))
+    return impl->fail(location)
+           << "expected eq, ne, lt, le, gt or ge, got '" << op << "'";
   Type element = getElementTypeOrSelf(a.getType());
   if (element.isF32())
     return impl->wrap(
@@ -349,10 +341,9 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
     return {};
   ValueType on = impl->type(condition), yes = impl->type(ifTrue),
             no = impl->type(ifFalse);
-  if (on.dtype != "bool" || !Impl::isArithmetic(on)) {
-    impl->fail(location) << "expected a bool to choose by, got " << on.str();
-    return {};
-  }
+  if (on.dtype != "bool" || !Impl::isArithmetic(on))
+    return impl->fail(location)
+           << "expected a bool to choose by, got " << on.str();
   mlir::Value which = impl->get(condition), a = impl->get(ifTrue),
               b = impl->get(ifFalse);
   Type joined = Impl::joinTypes(a.getType(), b.getType());
@@ -373,13 +364,11 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
       return {};
   }
   if (on.kind == Kind::Row &&
-      getTileDim(a.getType()) != getTileDim(which.getType())) {
-    impl->fail(location) << "expected a condition and values along one dim to "
-                            "choose from, got "
-                         << on.str() << " and "
-                         << impl->type(impl->wrap(a)).str();
-    return {};
-  }
+      getTileDim(a.getType()) != getTileDim(which.getType()))
+    return impl->fail(location)
+           << "expected a condition and values along one dim to choose from, "
+              "got "
+           << on.str() << " and " << impl->type(impl->wrap(a)).str();
   return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b),
                     impl->isUnsigned(ifTrue));
 }
@@ -500,13 +489,12 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   if (inMemory && from.dtype == "f32" && Impl::isArithmetic(from) &&
       isa<FloatType>(inMemory) && !inMemory.isF32() && !sharesByte(inMemory))
     return Cast(*impl, operand, location).round(inMemory);
-  if (!element || !Impl::isArithmetic(from)) {
-    impl->fail(location)
-        << "expected a conversion of a scalar or a row to f32, i32, i64, index "
-           "or bool, or from f32 to another float of whole bytes, got one of "
-        << from.str() << " to '" << llvm::StringRef(dtype) << "'";
-    return {};
-  }
+  if (!element || !Impl::isArithmetic(from))
+    return impl->fail(location)
+           << "expected a conversion of a scalar or a row to f32, i32, i64, "
+              "index or bool, or from f32 to another float of whole bytes, got "
+              "one of "
+           << from.str() << " to '" << dtype << "'";
   if (from.dtype == dtype)
     return operand;
   // Rows cannot hold an index, which has no size in memory.
@@ -537,10 +525,9 @@ KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
                                          const SourceLocation &location) {
   if (!impl->checkOpen(location))
     return {};
-  if (dim.empty()) {
-    impl->fail(location) << "expected the name of a dim for an iota, got none";
-    return {};
-  }
+  if (dim.empty())
+    return impl->fail(location)
+           << "expected the name of a dim for an iota, got none";
   Type row = getRowTileType(impl->dimOf(dim), impl->builder.getI32Type());
   return impl->wrap(impl->make<IotaOp>(location, row));
 }
@@ -554,14 +541,14 @@ static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
   DimAttr dim = getTileDim(row.getType());
   if (dim.isProduct() && dim.getGroup().getText() == name)
     return dim.getGroups();
-  InFlightDiagnostic error = impl.fail(location);
+  Failure error = impl.fail(location);
   if (dim.isProduct())
     error << "expected " << dim.getGroup().str() << ", the second factor of "
           << dim.str() << ", to " << what << " along, got ";
   else
     error << "expected no factor to " << what << " along, since the row's dim "
           << dim.str() << " is no product such as \"(G K)\", got ";
-  error << "\"" << llvm::StringRef(name) << "\"";
+  error << "\"" << name << "\"";
   return {};
 }
 
@@ -573,12 +560,10 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   llvm::StringRef name = op;
   bool isIndex = name.consume_front("arg");
   std::optional<ReduceKind> kind = symbolizeReduceKind(name);
-  if (!kind || (isIndex && *kind == ReduceKind::add)) {
-    impl->fail(location)
-        << "expected add, max, min, argmax or argmin to reduce by, got '"
-        << llvm::StringRef(op) << "'";
-    return {};
-  }
+  if (!kind || (isIndex && *kind == ReduceKind::add))
+    return impl->fail(location)
+           << "expected add, max, min, argmax or argmin to reduce by, got '"
+           << op << "'";
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
     return impl->failType(op, "a row", row, location);
@@ -601,12 +586,10 @@ KernelBuilder::Values KernelBuilder::topK(Value row, std::int64_t count,
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
     return {};
   mlir::Value value = impl->get(row);
-  if (count < 1 || !isRowTile(value.getType())) {
-    impl->fail(location) << "expected a row, and a number of elements of at "
-                            "least 1, got "
-                         << impl->spell(row) << " and " << count;
-    return {};
-  }
+  if (count < 1 || !isRowTile(value.getType()))
+    return impl->fail(location)
+           << "expected a row, and a number of elements of at least 1, got "
+           << impl->spell(row) << " and " << count;
   Type element = getElementTypeOrSelf(value.getType()),
        index = impl->builder.getI32Type();
   if (!along.empty()) {
@@ -637,11 +620,9 @@ KernelBuilder::Value KernelBuilder::scan(std::string_view op, Value row,
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
     return {};
   std::optional<ReduceKind> kind = symbolizeReduceKind(op);
-  if (!kind) {
-    impl->fail(location) << "expected add, max or min to scan by, got '"
-                         << llvm::StringRef(op) << "'";
-    return {};
-  }
+  if (!kind)
+    return impl->fail(location)
+           << "expected add, max or min to scan by, got '" << op << "'";
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
     return impl->failType("scan", "a row", row, location);

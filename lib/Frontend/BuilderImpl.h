@@ -20,6 +20,23 @@
 
 namespace mlafix {
 
+/// An error that is being written. It converts to what a function returns for
+/// an error: false, null or no value.
+class Failure {
+public:
+  explicit Failure(mlir::InFlightDiagnostic error) : error(std::move(error)) {}
+
+  template <typename Arg> Failure &operator<<(Arg &&arg) {
+    error << std::forward<Arg>(arg);
+    return *this;
+  }
+  template <typename Result> operator Result() const { return Result(); }
+  operator mlir::InFlightDiagnostic() const = delete;
+
+private:
+  mlir::InFlightDiagnostic error;
+};
+
 struct KernelBuilder::Impl {
   Impl(std::string_view name, const SourceLocation &location);
 
@@ -65,8 +82,8 @@ struct KernelBuilder::Impl {
 
   //===-- Errors --------------------------------------------------------===//
 
-  mlir::InFlightDiagnostic fail(const SourceLocation &location) {
-    return mlir::emitError(at(location));
+  Failure fail(const SourceLocation &location) {
+    return Failure(mlir::emitError(at(location)));
   }
   mlir::Location at(const SourceLocation &location) {
     return fromSourceLocation(context.get(), location);
@@ -77,9 +94,8 @@ struct KernelBuilder::Impl {
   /// no value.
   Value failType(std::string_view op, llvm::StringRef expected, Value value,
                  const SourceLocation &location) {
-    fail(location) << "expected " << expected << " for '" << llvm::StringRef(op)
-                   << "', got " << spell(value);
-    return {};
+    return fail(location) << "expected " << expected << " for '" << op
+                          << "', got " << spell(value);
   }
   /// Adds the bounds of an argument's dims to the kernel. Reports an error and
   /// returns false if another argument has a different bound for a dim.

@@ -115,25 +115,24 @@ bool Impl::checkOpen(const SourceLocation &location, bool inGrid) {
   bool isIn = frames.back().kind != Frame::Top;
   if (isIn == inGrid)
     return true;
-  fail(location) << (inGrid ? "expected a grid around this, as 'for t in "
-                              "grid(\"n\"):', got the top of the kernel"
-                            : "expected this before the grid, got it inside");
-  return false;
+  return fail(location)
+         << (inGrid ? "expected a grid around this, as 'for t in "
+                      "grid(\"n\"):', got the top of the kernel"
+                    : "expected this before the grid, got it inside");
 }
 
 bool Impl::checkVisible(Value value, const char *what,
                         const SourceLocation &location) {
   mlir::Value inner = get(value);
-  if (!inner) {
-    fail(location) << "expected a value for the " << what << ", got none";
-    return false;
-  }
+  if (!inner)
+    return fail(location) << "expected a value for the " << what
+                          << ", got none";
   Region *here = builder.getInsertionBlock()->getParent();
   if (inner.getParentRegion()->isAncestor(here))
     return true;
-  fail(location) << "expected a value of this part of the kernel for the "
-                 << what << ", got one of a loop, branch or grid that ended";
-  return false;
+  return fail(location)
+         << "expected a value of this part of the kernel for the " << what
+         << ", got one of a loop, branch or grid that ended";
 }
 
 bool Impl::checkVisible(const Values &list, const char *what,
@@ -148,9 +147,8 @@ bool Impl::checkCondition(Value value, const char *what,
     return false;
   if (get(value).getType().isInteger(1))
     return true;
-  fail(location) << "expected a bool for the " << what << ", got "
-                 << spell(value);
-  return false;
+  return fail(location) << "expected a bool for the " << what << ", got "
+                        << spell(value);
 }
 
 bool Impl::checkIndices(const Values &list, const char *what,
@@ -158,11 +156,9 @@ bool Impl::checkIndices(const Values &list, const char *what,
   if (!checkVisible(list, what, location))
     return false;
   for (Value value : list)
-    if (!get(value).getType().isIndex()) {
-      fail(location) << "expected " << what << " of type index, got "
-                     << spell(value);
-      return false;
-    }
+    if (!get(value).getType().isIndex())
+      return fail(location)
+             << "expected " << what << " of type index, got " << spell(value);
   return true;
 }
 
@@ -172,9 +168,8 @@ bool Impl::checkTensor(Value value, const char *what,
     return false;
   if (isa<MemRefType>(get(value).getType()))
     return true;
-  fail(location) << "expected a tensor for the " << what << ", got "
-                 << spell(value);
-  return false;
+  return fail(location) << "expected a tensor for the " << what << ", got "
+                        << spell(value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -216,11 +211,9 @@ KernelBuilder::Value KernelBuilder::dim(Value tensor, unsigned position,
                                         const SourceLocation &location) {
   if (!impl->checkTensor(tensor, "tensor of a dim", location))
     return {};
-  if (position >= impl->rank(tensor)) {
-    impl->fail(location) << "expected a dim below " << impl->rank(tensor)
-                         << ", got " << position;
-    return {};
-  }
+  if (position >= impl->rank(tensor))
+    return impl->fail(location) << "expected a dim below " << impl->rank(tensor)
+                                << ", got " << position;
   mlir::Value memref = impl->get(tensor);
   mlir::Value &known = impl->dims[{memref, position}];
   if (!known) {
@@ -330,10 +323,9 @@ bool KernelBuilder::Impl::checkName(const std::string &name,
                                     const SourceLocation &location) {
   if (isName(name))
     return true;
-  fail(location) << "expected a name of letters, digits and _ for an argument, "
-                    "got '"
-                 << name << "'";
-  return false;
+  return fail(location)
+         << "expected a name of letters, digits and _ for an argument, got '"
+         << name << "'";
 }
 
 KernelBuilder::Value
@@ -355,12 +347,10 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
       !impl->setBounds(argument, location))
     return {};
   Type element = getDTypeByName(impl->context.get(), argument.dtype);
-  if (!element || element.isIndex()) {
-    impl->fail(location) << "expected one of " << listDTypes()
-                         << " for the dtype of '" << argument.name << "', got '"
-                         << argument.dtype << "'";
-    return {};
-  }
+  if (!element || element.isIndex())
+    return impl->fail(location)
+           << "expected one of " << listDTypes() << " for the dtype of '"
+           << argument.name << "', got '" << argument.dtype << "'";
   Builder b(impl->context.get());
   size_t rank = argument.dims.size();
   SmallVector<int64_t> shape(rank, ShapedType::kDynamic), strides(shape);
@@ -379,12 +369,10 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
   NamedAttrList attributes = getAttributes(b, argument);
   if (!argument.fill.empty()) {
     Attribute fill = parseFill(b, element, argument.fill);
-    if (!fill) {
-      impl->fail(location) << "expected a number or identity as the fill of '"
-                           << argument.name << "', got '" << argument.fill
-                           << "'";
-      return {};
-    }
+    if (!fill)
+      return impl->fail(location)
+             << "expected a number or identity as the fill of '"
+             << argument.name << "', got '" << argument.fill << "'";
     attributes.set(kFillAttr, fill);
   }
   return impl->addArgument(type, argument.name, attributes, location);
@@ -404,13 +392,10 @@ KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
                   .Case("f32", b.getF32Type())
                   .Case("bool", b.getI1Type())
                   .Default({});
-  if (!type) {
-    impl->fail(location) << "expected index, i64, i32, f32 or bool for the "
-                            "scalar '"
-                         << argument.name << "', got '" << argument.dtype
-                         << "'";
-    return {};
-  }
+  if (!type)
+    return impl->fail(location)
+           << "expected index, i64, i32, f32 or bool for the scalar '"
+           << argument.name << "', got '" << argument.dtype << "'";
   NamedAttrList attributes;
   if (!argument.atMost.empty())
     attributes.set(kAtMostAttr, b.getStringAttr(argument.atMost));
@@ -477,11 +462,10 @@ bool KernelBuilder::print(std::string_view text, const Values &values,
   for (Value value : values) {
     ValueType::Kind kind = impl->type(value).kind;
     if (kind != ValueType::Kind::Scalar && kind != ValueType::Kind::Row &&
-        kind != ValueType::Kind::State) {
-      impl->fail(location) << "expected scalars, rows and states to print, got "
-                           << impl->spell(value);
-      return false;
-    }
+        kind != ValueType::Kind::State)
+      return impl->fail(location)
+             << "expected scalars, rows and states to print, got "
+             << impl->spell(value);
   }
   return bool(impl->make<PrintOp>(location, llvm::StringRef(text),
                                   impl->getAll(values)));
@@ -495,9 +479,8 @@ bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
                    const SourceLocation &location) {
   if (!finished && llvm::is_contained(kinds, frames.back().kind))
     return true;
-  fail(location) << "expected the end of " << frames.back().name()
-                 << ", got that of " << what;
-  return false;
+  return fail(location) << "expected the end of " << frames.back().name()
+                        << ", got that of " << what;
 }
 
 /// Returns true if a loop or branch can pass on `values`: all are scalars, rows
@@ -508,11 +491,9 @@ static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
     return false;
   for (KernelBuilder::Value value : values) {
     ValueType type = impl.type(value);
-    if (type.kind == ValueType::Kind::Tensor || type.dtype == "u8") {
-      impl.fail(location) << "expected scalars, rows or states for the " << what
-                          << ", got " << type.str();
-      return false;
-    }
+    if (type.kind == ValueType::Kind::Tensor || type.dtype == "u8")
+      return impl.fail(location) << "expected scalars, rows or states for the "
+                                 << what << ", got " << type.str();
   }
   return true;
 }
@@ -536,18 +517,15 @@ mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
 static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange expected, const char *what,
                        const SourceLocation &location) {
-  if (values.size() != expected.size()) {
-    impl.fail(location) << "expected " << expected.size() << " values for the "
-                        << what << ", got " << values.size();
-    return false;
-  }
+  if (values.size() != expected.size())
+    return impl.fail(location)
+           << "expected " << expected.size() << " values for the " << what
+           << ", got " << values.size();
   for (auto [value, type] : llvm::zip(values, expected))
-    if (Impl::joinTypes(impl.get(value).getType(), type) != type) {
-      impl.fail(location) << "expected " << Impl::typeOf(type).str()
-                          << " for the " << what << ", as before, got "
-                          << impl.spell(value);
-      return false;
-    }
+    if (Impl::joinTypes(impl.get(value).getType(), type) != type)
+      return impl.fail(location)
+             << "expected " << Impl::typeOf(type).str() << " for the " << what
+             << ", as before, got " << impl.spell(value);
   return true;
 }
 
@@ -590,10 +568,8 @@ KernelBuilder::beginForall(const Values &extents,
   if (!impl->checkOpen(location, /*inGrid=*/false) ||
       !checkGrid(*impl, extents, location))
     return {};
-  if (extents.empty()) {
-    impl->fail(location) << "expected at least one extent, got none";
-    return {};
-  }
+  if (extents.empty())
+    return impl->fail(location) << "expected at least one extent, got none";
   Location loc = impl->at(location);
   OperationState state(loc, ForallOp::getOperationName());
   state.addOperands(impl->getAll(extents));
@@ -679,19 +655,15 @@ KernelBuilder::Values KernelBuilder::beginFor(Value lower, Value upper,
       !checkCarried(*impl, initial, "values of a loop", location))
     return {};
   Type type = impl->get(lower).getType();
-  if (!type.isIndex() && !type.isInteger(32) && !type.isInteger(64)) {
-    impl->fail(location) << "expected index, i32 or i64 for the bounds of a "
-                            "loop, got "
-                         << impl->spell(lower);
-    return {};
-  }
+  if (!type.isIndex() && !type.isInteger(32) && !type.isInteger(64))
+    return impl->fail(location)
+           << "expected index, i32 or i64 for the bounds of a loop, got "
+           << impl->spell(lower);
   for (Value bound : {upper, step})
-    if (impl->get(bound).getType() != type) {
-      impl->fail(location) << "expected one type for the bounds of a loop, got "
-                           << impl->spell(lower) << " and "
-                           << impl->spell(bound);
-      return {};
-    }
+    if (impl->get(bound).getType() != type)
+      return impl->fail(location)
+             << "expected one type for the bounds of a loop, got "
+             << impl->spell(lower) << " and " << impl->spell(bound);
   Location loc = impl->at(location);
   auto loop =
       scf::ForOp::create(impl->builder, loc, impl->get(lower), impl->get(upper),
