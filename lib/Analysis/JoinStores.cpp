@@ -352,7 +352,7 @@ static std::optional<RowAccess> join(RowModel &model, const Group &group) {
       both(model.isGiven(joined.access.getArgNumber()),
            model.hasSlice(joined.access));
   for (auto [value, wanted] : shared)
-    all = all ? both(*all, model.getCondition(value, wanted)) : std::nullopt;
+    all = both(all, model.getCondition(value, wanted));
   if (!all)
     return std::nullopt;
   joined.condition = std::move(*all);

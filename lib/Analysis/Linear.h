@@ -32,8 +32,8 @@ struct Linear {
     linear.constant = constant;
     return linear;
   }
-  static Linear of(Var var, int64_t coefficient = 1) {
-    Linear linear;
+  static Linear of(Var var, int64_t coefficient = 1, int64_t constant = 0) {
+    Linear linear = of(constant);
     linear.terms.push_back({var, coefficient});
     return linear;
   }
@@ -52,6 +52,12 @@ inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
 /// Returns x + factor * y. Returns nullopt if the form gets too long or a
 /// coefficient overflows 64 bits.
 std::optional<Linear> add(const Linear &x, const Linear &y, int64_t factor = 1);
+/// The sum of forms that may be unknown is unknown if one of them is.
+inline std::optional<Linear> add(const std::optional<Linear> &x,
+                                 const std::optional<Linear> &y,
+                                 int64_t factor = 1) {
+  return x && y ? add(*x, *y, factor) : std::nullopt;
+}
 /// Returns factor * x. Returns nullopt if a coefficient overflows 64 bits.
 std::optional<Linear> scale(const Linear &x, int64_t factor);
 
@@ -74,9 +80,7 @@ struct Condition {
   }
   /// Returns the condition that `var` has the value `value`.
   static Condition is(Var var, int64_t value) {
-    Linear difference = Linear::of(var);
-    difference.constant = -value;
-    return of(std::move(difference), /*isEquality=*/true);
+    return of(Linear::of(var, 1, -value), /*isEquality=*/true);
   }
   bool isAlways() const {
     return disjuncts.size() == 1 && disjuncts.front().empty();
@@ -88,9 +92,18 @@ struct Condition {
 inline constexpr size_t kMaxDisjuncts = 32;
 
 /// Return the conjunction and the disjunction of `a` and `b`. Return nullopt if
-/// the result has too many disjuncts or constraints.
+/// the result has too many disjuncts or constraints, or if `a` or `b` is
+/// unknown.
 std::optional<Condition> both(const Condition &a, const Condition &b);
 std::optional<Condition> either(const Condition &a, const Condition &b);
+inline std::optional<Condition> both(const std::optional<Condition> &a,
+                                     const std::optional<Condition> &b) {
+  return a && b ? both(*a, *b) : std::nullopt;
+}
+inline std::optional<Condition> either(const std::optional<Condition> &a,
+                                       const std::optional<Condition> &b) {
+  return a && b ? either(*a, *b) : std::nullopt;
+}
 
 /// Returns the condition 0 <= index < extent, or nullopt on overflow.
 std::optional<Condition> isBelow(const Linear &index, const Linear &extent);

@@ -161,7 +161,7 @@ std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   }
   if (!floor)
     floor = newQuotient(rest, divisor);
-  return floor ? add(whole, *floor) : std::nullopt;
+  return add(whole, floor);
 }
 
 std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
@@ -173,9 +173,8 @@ std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
       value,
       {floorDivide(range.low, divisor), floorDivide(range.high, divisor)},
       [&](Var var) -> std::optional<Condition> {
-        std::optional<Linear> rest = add(x, Linear::of(var, divisor), -1);
-        std::optional<Linear> room =
-            rest ? add(Linear::of(divisor - 1), *rest, -1) : std::nullopt;
+        Result rest = add(x, Linear::of(var, divisor), -1),
+               room = add(Linear::of(divisor - 1), rest, -1);
         if (!room)
           return std::nullopt;
         return Condition{{Conjunct{{*rest}, {*room}}}};
@@ -192,30 +191,26 @@ ValueBuilder::shiftedQuotient(const RowModel::Quotient &known,
   if (shift == Linear())
     return Linear::of(known.var);
   Result floor = quotient(shift, known.divisor);
-  Result left = floor ? add(shift, *floor, -known.divisor) : std::nullopt;
+  Result left = add(shift, floor, -known.divisor);
   Result kept = add(known.dividend, Linear::of(known.var), -known.divisor);
-  Result both = left && kept ? add(*left, *kept) : std::nullopt;
-  Result over = both ? add(*both, Linear::of(known.divisor), -1) : std::nullopt;
-  Result under = over ? add(Linear::of(int64_t(-1)), *over, -1) : std::nullopt;
-  Result sum = floor ? add(Linear::of(known.var), *floor) : std::nullopt;
+  Result over = add(add(left, kept), Linear::of(known.divisor), -1);
+  Result under = add(Linear::of(int64_t(-1)), over, -1);
+  Result sum = add(Linear::of(known.var), floor);
   if (!under || !sum)
     return std::nullopt;
   if (left->isConstant() && left->constant == 0)
     return sum;
   Var carry =
       model.addDerived(value, {0, 1}, [&](Var var) -> std::optional<Condition> {
-        Linear isNone = Linear::of(var), isOne = isNone;
-        isOne.constant = -1;
-        return Condition{{Conjunct{{isNone, true}, {*under}},
-                          Conjunct{{isOne, true}, {*over}}}};
+        return Condition{{Conjunct{{Linear::of(var), true}, {*under}},
+                          Conjunct{{Linear::of(var, 1, -1), true}, {*over}}}};
       });
   return add(*sum, Linear::of(carry));
 }
 
 std::optional<Linear> ValueBuilder::remainder(const Linear &x,
                                               int64_t divisor) {
-  Result floor = quotient(x, divisor);
-  return floor ? add(x, *floor, -divisor) : std::nullopt;
+  return add(x, quotient(x, divisor), -divisor);
 }
 
 /// Models a division by a constant as a floor division. A truncating division
@@ -479,19 +474,13 @@ static std::optional<Condition> join(bool conjunction, const Condition &a,
 Condition RowModel::buildCondition(Value value, bool holds) {
   std::optional<Condition> result;
   auto exclusive = [&](Value x, Value y, bool differ) {
-    std::optional<Condition> one = both(getCondition(x, true),
-                                        getCondition(y, !differ)),
-                             other = both(getCondition(x, false),
-                                          getCondition(y, differ));
-    return one && other ? either(*one, *other) : std::nullopt;
+    auto one = both(getCondition(x, true), getCondition(y, !differ));
+    return either(one, both(getCondition(x, false), getCondition(y, differ)));
   };
-  auto choose = [&](Value condition, Value x,
-                    Value y) -> std::optional<Condition> {
-    std::optional<Condition> first = both(getCondition(condition, true),
-                                          getCondition(x, holds)),
-                             second = both(getCondition(condition, false),
-                                           getCondition(y, holds));
-    return first && second ? either(*first, *second) : std::nullopt;
+  auto choose = [&](Value condition, Value x, Value y) {
+    auto first = both(getCondition(condition, true), getCondition(x, holds));
+    return either(first,
+                  both(getCondition(condition, false), getCondition(y, holds)));
   };
   if (Operation *op = value.getDefiningOp())
     result = TypeSwitch<Operation *, std::optional<Condition>>(op)
@@ -554,8 +543,7 @@ std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
   for (bool isX : {true, false}) {
     std::optional<Condition> x = isNegative(op.getLhs(), isX),
                              y = isNegative(op.getRhs(), isX != differ);
-    std::optional<Condition> one = x && y ? both(*x, *y) : std::nullopt;
-    cases = one && cases ? either(*cases, *one) : std::nullopt;
+    cases = either(cases, both(x, y));
   }
   return cases;
 }
@@ -600,7 +588,7 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
     return Condition::of(*less, /*isEquality=*/true);
   case P::ne: {
     std::optional<Condition> below = strict(*less), above = strict(*more);
-    return below && above ? either(*below, *above) : std::nullopt;
+    return either(below, above);
   }
   case P::slt:
     return strict(*less);
@@ -647,14 +635,8 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpFOp op,
     unsigned past = low;
     while (outcomes >> past & 1)
       ++past;
-    Linear above = Linear::of(comparison->relation);
-    above.constant = -int64_t(low);
-    std::optional<Linear> below = add(Linear::of(int64_t(past) - 1),
-                                      Linear::of(comparison->relation), -1);
-    std::optional<Condition> run =
-        below ? both(Condition::of(above), Condition::of(*below))
-              : std::nullopt;
-    result = run ? either(*result, *run) : std::nullopt;
+    Linear distance = Linear::of(comparison->relation, 1, -int64_t(low));
+    result = either(result, isBelow(distance, Linear::of(int64_t(past - low))));
     low = past;
   }
   return result;

@@ -157,8 +157,7 @@ Interval RowModel::getRange(const Linear &linear) const {
     int64_t times = -(term->second / known.divisor);
     std::optional<Linear> remainder =
         add(known.dividend, Linear::of(known.var), -known.divisor);
-    std::optional<Linear> others =
-        remainder ? add(linear, *remainder, -times) : std::nullopt;
+    std::optional<Linear> others = add(linear, remainder, -times);
     if (!others)
       continue;
     Interval rest = getRange(*others);
@@ -543,13 +542,11 @@ Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   Var present = getPresent(argument);
   Var var = addDerived(
       value, {0, kMaxSize}, [&](Var var) -> std::optional<Condition> {
-        Linear isThere = Linear::of(present);
-        isThere.constant = -1;
         std::optional<Linear> same = add(size, Linear::of(var), -1);
         if (!same)
           return std::nullopt;
         return Condition{
-            {Conjunct{{isThere, true}, {*same, true}},
+            {Conjunct{{Linear::of(present, 1, -1), true}, {*same, true}},
              Conjunct{{Linear::of(present), true}, {Linear::of(var), true}}}};
       });
   return Linear::of(var);
@@ -646,18 +643,16 @@ Linear RowModel::chooseLinear(Value value, Value condition, const Linear &a,
   Condition holds = getCondition(condition, true),
             fails = getCondition(condition, false);
   Interval p = getRange(a), q = getRange(b);
-  Var var = addDerived(
-      value, {std::min(p.low, q.low), std::max(p.high, q.high)},
-      [&](Var var) -> std::optional<Condition> {
-        std::optional<Linear> isA = add(a, Linear::of(var), -1),
-                              isB = add(b, Linear::of(var), -1);
-        if (!isA || !isB)
-          return std::nullopt;
-        std::optional<Condition> first = both(holds, Condition::of(*isA, true)),
-                                 second =
-                                     both(fails, Condition::of(*isB, true));
-        return first && second ? either(*first, *second) : std::nullopt;
-      });
+  Var var =
+      addDerived(value, {std::min(p.low, q.low), std::max(p.high, q.high)},
+                 [&](Var var) -> std::optional<Condition> {
+                   std::optional<Linear> isA = add(a, Linear::of(var), -1),
+                                         isB = add(b, Linear::of(var), -1);
+                   if (!isA || !isB)
+                     return std::nullopt;
+                   return either(both(holds, Condition::of(*isA, true)),
+                                 both(fails, Condition::of(*isB, true)));
+                 });
   return Linear::of(var);
 }
 

@@ -63,16 +63,10 @@ Var RowModel::getSliceIndex(RowSlice slice) {
   auto [it, isNew] = sliceIndices.try_emplace({slice.begin, slice.end}, Var());
   if (!isNew)
     return it->second;
-  Var var = addDerived(
-      Value(), {slice.begin, slice.end - 1},
-      [&](Var var) -> std::optional<Condition> {
-        Linear above = Linear::of(var);
-        above.constant -= slice.begin;
-        std::optional<Linear> below =
-            add(Linear::of(slice.end - 1), Linear::of(var), -1);
-        return below ? both(Condition::of(above), Condition::of(*below))
-                     : std::nullopt;
-      });
+  Var var = addDerived(Value(), {slice.begin, slice.end - 1}, [&](Var var) {
+    return isBelow(Linear::of(var, 1, -slice.begin),
+                   Linear::of(slice.end - slice.begin));
+  });
   variables[var].kind = Variable::Loop;
   variables[var].isLaunch = false;
   variables[var].isOfAccess = true;
