@@ -7,6 +7,7 @@
 
 #include "lib/Analysis/FloatClass.h"
 #include "lib/Analysis/RowModel.h"
+#include "lib/Analysis/SplitIndices.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -228,38 +229,14 @@ std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
 /// mlafix-define-edge-cases writes: the truncated result, corrected if the
 /// remainder is negative.
 std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
-  Operation *part = op.getFalseValue().getDefiningOp();
-  auto both = op.getCondition().getDefiningOp<arith::AndIOp>();
-  auto sum = op.getTrueValue().getDefiningOp<arith::AddIOp>();
-  if (!isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(part) || !both || !sum ||
-      sum.getLhs() != op.getFalseValue())
+  std::optional<Division> division = matchDivision(op);
+  if (!division || division->rounding != Division::Down)
     return std::nullopt;
-  std::optional<int64_t> divisor = getInteger(part->getOperand(1));
-  bool isRemainder = isa<arith::RemSIOp>(part);
-  if (!divisor || *divisor < 1 ||
-      getInteger(sum.getRhs()) != (isRemainder ? *divisor : -1))
+  std::optional<int64_t> divisor = getInteger(division->divisor);
+  if (!divisor || *divisor < 1)
     return std::nullopt;
-  auto isRest = [&](Value value) {
-    auto rest = value.getDefiningOp<arith::RemSIOp>();
-    return rest && rest->getOperands() == part->getOperands();
-  };
-  auto tests = [&](Value value, bool ofSign) {
-    auto compare = value.getDefiningOp<arith::CmpIOp>();
-    if (!compare || getInteger(compare.getRhs()) != 0)
-      return false;
-    if (!ofSign)
-      return compare.getPredicate() == arith::CmpIPredicate::ne &&
-             isRest(compare.getLhs());
-    auto signs = compare.getLhs().getDefiningOp<arith::XOrIOp>();
-    return compare.getPredicate() == arith::CmpIPredicate::slt && signs &&
-           isRest(signs.getLhs()) && getInteger(signs.getRhs()) == divisor;
-  };
-  Value a = both.getLhs(), b = both.getRhs();
-  if (!(tests(a, false) && tests(b, true)) &&
-      !(tests(b, false) && tests(a, true)))
-    return std::nullopt;
-  Linear x = operand(part, 0);
-  return isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
+  Linear x = model.getValue(division->dividend);
+  return division->isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
 }
 
 /// Matches a trip count in the form that mlafix-define-edge-cases writes:

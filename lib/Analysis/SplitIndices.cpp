@@ -22,14 +22,6 @@
 using namespace mlir;
 using namespace mlafix;
 
-namespace {
-struct Division {
-  Value dividend, divisor;
-  bool isRemainder;
-  enum Rounding { Unsigned, ToZero, Down } rounding;
-};
-} // namespace
-
 /// True if `test` compares `value` for equality with `number`.
 static bool isEqualTo(Value test, Value value, int64_t number) {
   auto compare = test.getDefiningOp<arith::CmpIOp>();
@@ -110,9 +102,7 @@ static bool isCut(Value test, const Division &division) {
                   (isLeft(both.getRhs()) && haveOtherSigns(both.getLhs())));
 }
 
-/// Matches the result of a division, possibly behind a cast that keeps the
-/// number.
-static std::optional<Division> matchDivision(Value value) {
+std::optional<Division> mlafix::matchDivision(Value value) {
   Operation *cast = value.getDefiningOp();
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(cast) &&
       !cast->getOperand(0).getType().isIndex())

@@ -12,6 +12,17 @@
 
 namespace mlafix {
 
+/// A division of integers, or the remainder of one.
+struct Division {
+  mlir::Value dividend, divisor;
+  bool isRemainder;
+  enum Rounding { Unsigned, ToZero, Down } rounding;
+};
+
+/// Returns the division whose result `value` is, possibly behind a cast that
+/// keeps the number. Matches the form that mlafix-define-edge-cases writes.
+std::optional<Division> matchDivision(mlir::Value value);
+
 /// Two indices of an access that are the quotient and the remainder of one
 /// division by a variable, as in `pages[slot // size, slot % size]`. The model
 /// has no products of variables, so it cannot say that dividend = quotient *
