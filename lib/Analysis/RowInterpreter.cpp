@@ -549,6 +549,16 @@ static bool isTooLarge(FloatType type, int64_t bits) {
          !isOdd(OddFloat::Infinity, bits);
 }
 
+/// Returns the position of an element in the row-major contents of a tensor.
+static size_t positionOf(ArrayRef<int64_t> element, const SmallLaunch &launch,
+                         unsigned argument) {
+  size_t position = 0;
+  for (auto [index, size] :
+       llvm::zip(element, launch.sizes.find(argument)->second))
+    position = position * size + index;
+  return position;
+}
+
 void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
                              Value value, std::optional<int64_t> number) {
   Type type = access.getElementType();
@@ -573,10 +583,7 @@ void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
   auto expected = launch.expected.find(access.getArgNumber());
   if (expected == launch.expected.end())
     return;
-  size_t at = 0;
-  for (auto [index, size] :
-       llvm::zip(element, launch.sizes.find(access.getArgNumber())->second))
-    at = at * size + index;
+  size_t at = positionOf(element, launch, access.getArgNumber());
   int64_t stored =
       overflows ? bitsOf(std::copysign(INFINITY, floatOf(*number))) : *number;
   if (at >= expected->second.size() ||
@@ -614,29 +621,22 @@ void RowInterpreter::noteStoredRow(const MemoryAccess &access,
 
 std::optional<RowValues::Row>
 RowInterpreter::readRow(const MemoryAccess &access) {
-  auto found = launch.elements.find(access.getArgNumber());
-  if (found == launch.elements.end())
+  unsigned argument = access.getArgNumber();
+  if (!launch.elements.contains(argument))
     return std::nullopt;
-  ArrayRef<int64_t> sizes = launch.sizes.find(access.getArgNumber())->second;
-  TensorElement place = {access.getArgNumber(), {}};
-  size_t begin = 0;
-  for (auto [index, size] : llvm::zip(access.indices, sizes)) {
+  TensorElement place = {argument, {}};
+  for (Value index : access.indices)
     place.second.push_back(get(index).value_or(0));
-    begin = begin * size + place.second.back();
-  }
-  begin *= sizes.back();
-  RowElements part = elementsOf(access, sizes.back());
+  RowElements part =
+      elementsOf(access, launch.sizes.find(argument)->second.back());
   place.second.push_back(0);
   RowValues::Row result;
   for (int64_t i = 0; i < part.count; ++i) {
     place.second.back() = part.first + i * part.step;
     auto written = memory.find(place);
-    size_t at = begin + place.second.back();
-    std::optional<int64_t> number;
-    if (written != memory.end())
-      number = written->second;
-    else if (at < found->second.size())
-      number = found->second[at];
+    std::optional<int64_t> number = written != memory.end()
+                                        ? written->second
+                                        : readInitial(access.op, place);
     if (!number)
       return std::nullopt;
     result.push_back(*number);
@@ -651,10 +651,7 @@ std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
   auto found = launch.elements.find(place.first);
   if (found == launch.elements.end())
     return std::nullopt;
-  size_t at = 0;
-  for (auto [index, size] :
-       llvm::zip(place.second, launch.sizes.find(place.first)->second))
-    at = at * size + index;
+  size_t at = positionOf(place.second, launch, place.first);
   return at < found->second.size() ? std::optional(found->second[at])
                                    : std::nullopt;
 }
