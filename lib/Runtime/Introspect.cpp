@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Call.h"
 #include "Container.h"
 #include "Status.h"
 #include "Unit.h"
@@ -181,6 +182,16 @@ template <typename Info> mlafix_status give(const Info &from, Info *to) {
   return MLAFIX_OK;
 }
 
+/// Fails unless the caller's struct has its size set. `type` is its name.
+template <typename Info>
+mlafix_status checkInfo(const Info *info, const char *type) {
+  if (info && info->struct_size >= sizeof(uint32_t))
+    return MLAFIX_OK;
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"info\": expected a %s with struct_size set, got %s",
+              type, info ? "none set" : "null");
+}
+
 mlafix_status noSuch(const char *what, uint32_t index, size_t count) {
   return fail(MLAFIX_INVALID_ARGUMENT,
               "argument \"index\": expected less than %zu, the number of %s, "
@@ -344,6 +355,59 @@ mlafix_kernel_code_info(const mlafix_kernel *kernel, mlafix_device device,
       break;
     }
     out.assembler = prepared->image->assembler.c_str();
+    return give(out, info);
+  });
+}
+
+extern "C" mlafix_status
+mlafix_bound_launch_info(const mlafix_bound *bound,
+                         mlafix_launch_info *info) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
+    MLAFIX_TRY(checkInfo(info, "mlafix_launch_info"));
+    const Plan &plan = bound->plan;
+    bool onCpu = bound->call.device.type == MLAFIX_CPU;
+    mlafix_launch_info out = MLAFIX_LAUNCH_INFO_INIT;
+    out.num_params = plan.numParams;
+    out.function = bound->prepared->entries[plan.index];
+    out.kernel_params = onCpu ? nullptr : bound->kernelParams;
+    out.slots = plan.slots;
+    out.rows = plan.rows;
+    out.grid_x = plan.grid;
+    out.block_x = plan.threads;
+    out.variant = plan.index;
+    out.dependent = isDependent(plan, bound->call.flags);
+    out.entry = plan.variant->entry.c_str();
+    for (const Param &param : plan.variant->params)
+      out.num_slots += param.slots;
+    Traffic traffic = countTraffic(bound->call);
+    out.num_variants =
+        static_cast<uint32_t>(bound->prepared->code->variants.size());
+    out.bytes_read = traffic.read;
+    out.bytes_written = traffic.written;
+    out.bandwidth = bound->prepared->bandwidth;
+    out.target = bound->prepared->code->target.c_str();
+    out.kernel = bound->call.desc().name.c_str();
+    out.bindings = bound->call.desc().bindingsText.c_str();
+    return give(out, info);
+  });
+}
+
+extern "C" mlafix_status
+mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
+                          mlafix_variant_info *info) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
+    const auto &variants = bound->prepared->code->variants;
+    MLAFIX_TRY(checkInfo(info, "mlafix_variant_info"));
+    if (index >= variants.size())
+      return noSuch("code versions", index, variants.size());
+    thread_local std::string refused;
+    MLAFIX_TRY(explainVersion(bound->call, variants[index], refused));
+    mlafix_variant_info out = MLAFIX_VARIANT_INFO_INIT;
+    out.is_chosen = index == bound->plan.index;
+    out.entry = variants[index].entry.c_str();
+    out.refused = refused.c_str();
     return give(out, info);
   });
 }

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -269,51 +268,58 @@ static mlafix_status movePointers(Call &call, void *const *pointers,
                                   uint32_t num_args) {
   const KernelDesc &desc = call.desc();
   if (num_args != desc.args.size())
-    return fail(
-        MLAFIX_INVALID_ARGUMENT,
-        "kernel \"%s\": expected %zu pointers, one per argument, got %u",
-        desc.name.c_str(), desc.args.size(), num_args);
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "expected %zu pointers, one per argument, got %u",
+                desc.args.size(), num_args);
   if (num_args > 0 && !pointers)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": argument \"pointers\": expected an array of %u "
-                "pointers, got null",
-                desc.name.c_str(), num_args);
+                "argument \"pointers\": expected an array of %u pointers, got "
+                "null",
+                num_args);
   for (uint32_t i = 0; i < num_args; ++i) {
     if (!desc.args[i].isTensor() || desc.args[i].isMany())
       continue;
     CallArg &arg = call.args[i];
     // An argument that was omitted has no shape, so it cannot get a pointer.
     if (pointers[i] && !arg.hasShape)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": argument \"%s\": expected null, since it "
-                  "was omitted when the call was bound, got %p",
-                  desc.name.c_str(), desc.args[i].name.c_str(), pointers[i]);
+      return WRONG(desc.args[i],
+                   "expected null, since it was omitted when the call was "
+                   "bound, got %p",
+                   pointers[i]);
     if (!pointers[i] && arg.hasShape && desc.args[i].optional && !arg.empty)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": argument \"%s\": expected a data pointer, "
-                  "since it was passed when the call was bound, got null",
-                  desc.name.c_str(), desc.args[i].name.c_str());
+      return WRONG(desc.args[i], "expected a data pointer, since it was %s",
+                   "passed when the call was bound, got null");
     arg.data = pointers[i];
     arg.present = pointers[i] != nullptr;
   }
-  MLAFIX_TRY(named(desc, checkPointers(call)));
-  if (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS)
-    MLAFIX_TRY(named(desc, checkMemory(call)));
-  return MLAFIX_OK;
+  MLAFIX_TRY(checkPointers(call));
+  return call.flags & MLAFIX_LAUNCH_DEEP_CHECKS ? checkMemory(call) : MLAFIX_OK;
 }
 
 /// Replaces a scalar argument in a copy of a bound call.
 static mlafix_status replaceScalar(Call &call, uint32_t index,
                                    const mlafix_arg *value) {
-  const KernelDesc &desc = call.desc();
+  const ArgDesc &arg = call.desc().args[index];
   if (!value || value->struct_size < sizeof(mlafix_arg) ||
-      value->kind != desc.args[index].kind)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": argument \"%s\": expected a scalar of dtype "
-                "%s, got null, another kind or a struct_size that is too small",
-                desc.name.c_str(), desc.args[index].name.c_str(),
-                desc.args[index].dtypeName.c_str());
-  return named(desc, readScalar(desc.args[index], *value, call.args[index]));
+      value->kind != arg.kind)
+    return WRONG(arg,
+                 "expected a scalar of dtype %s, got null, another kind or a "
+                 "struct_size that is too small",
+                 arg.dtypeName.c_str());
+  return readScalar(arg, *value, call.args[index]);
+}
+
+/// Replaces the data pointers and, unless `scalars` is null, the scalars in a
+/// copy of a bound call.
+static mlafix_status replaceArgs(Call &call, void *const *pointers,
+                                 const mlafix_arg *scalars, uint32_t num_args) {
+  MLAFIX_TRY(movePointers(call, pointers, num_args));
+  if (!scalars)
+    return MLAFIX_OK;
+  for (uint32_t i = 0; i < num_args; ++i)
+    if (!call.desc().args[i].isTensor())
+      MLAFIX_TRY(replaceScalar(call, i, &scalars[i]));
+  return checkScalarBounds(call);
 }
 
 extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
@@ -330,12 +336,7 @@ extern "C" mlafix_status mlafix_bound_set_args(mlafix_bound *bound,
     MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     const KernelDesc &desc = bound->call.desc();
     Call call = bound->call;
-    MLAFIX_TRY(movePointers(call, pointers, num_args));
-    for (uint32_t i = 0; scalars && i < num_args; ++i)
-      if (!desc.args[i].isTensor())
-        MLAFIX_TRY(replaceScalar(call, i, &scalars[i]));
-    if (scalars)
-      MLAFIX_TRY(named(desc, checkScalarBounds(call)));
+    MLAFIX_TRY(named(desc, replaceArgs(call, pointers, scalars, num_args)));
     return named(desc, planBound(*bound, call));
   });
 }
@@ -353,7 +354,7 @@ mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                   desc.name.c_str(), desc.args.size(), index,
                   index < desc.args.size() ? "a tensor" : "out of range");
     Call call = bound->call;
-    MLAFIX_TRY(replaceScalar(call, index, value));
+    MLAFIX_TRY(named(desc, replaceScalar(call, index, value)));
     MLAFIX_TRY(named(desc, checkScalarBounds(call)));
     return named(desc, planBound(*bound, call));
   });
@@ -368,75 +369,5 @@ extern "C" mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
     return named(bound->call.desc(),
                  runPlan(*bound->prepared, bound->plan, bound->call.device,
                          stream, flags | bound->call.flags));
-  });
-}
-
-extern "C" mlafix_status
-mlafix_bound_launch_info(const mlafix_bound *bound,
-                         mlafix_launch_info *info) noexcept {
-  return guarded([&] {
-    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
-    if (!info || info->struct_size < sizeof(uint32_t))
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"info\": expected a mlafix_launch_info with "
-                  "struct_size set, got %s",
-                  info ? "none set" : "null");
-    const Plan &plan = bound->plan;
-    bool onCpu = bound->call.device.type == MLAFIX_CPU;
-    mlafix_launch_info out = MLAFIX_LAUNCH_INFO_INIT;
-    out.num_params = plan.numParams;
-    out.function = bound->prepared->entries[plan.index];
-    out.kernel_params = onCpu ? nullptr : bound->kernelParams;
-    out.slots = plan.slots;
-    out.rows = plan.rows;
-    out.grid_x = plan.grid;
-    out.block_x = plan.threads;
-    out.variant = plan.index;
-    out.dependent = isDependent(plan, bound->call.flags);
-    out.entry = plan.variant->entry.c_str();
-    for (const Param &param : plan.variant->params)
-      out.num_slots += param.slots;
-    Traffic traffic = countTraffic(bound->call);
-    out.num_variants =
-        static_cast<uint32_t>(bound->prepared->code->variants.size());
-    out.bytes_read = traffic.read;
-    out.bytes_written = traffic.written;
-    out.bandwidth = bound->prepared->bandwidth;
-    out.target = bound->prepared->code->target.c_str();
-    out.kernel = bound->call.desc().name.c_str();
-    out.bindings = bound->call.desc().bindingsText.c_str();
-    uint32_t size = info->struct_size;
-    std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
-    info->struct_size = size;
-    return MLAFIX_OK;
-  });
-}
-
-extern "C" mlafix_status
-mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
-                          mlafix_variant_info *info) noexcept {
-  return guarded([&] {
-    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
-    const auto &variants = bound->prepared->code->variants;
-    if (!info || info->struct_size < sizeof(uint32_t))
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"info\": expected a mlafix_variant_info with "
-                  "struct_size set, got %s",
-                  info ? "none set" : "null");
-    if (index >= variants.size())
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"index\": expected less than %zu, the number of "
-                  "code versions, got %u",
-                  variants.size(), index);
-    thread_local std::string refused;
-    MLAFIX_TRY(explainVersion(bound->call, variants[index], refused));
-    mlafix_variant_info out = MLAFIX_VARIANT_INFO_INIT;
-    out.is_chosen = index == bound->plan.index;
-    out.entry = variants[index].entry.c_str();
-    out.refused = refused.c_str();
-    uint32_t size = info->struct_size;
-    std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
-    info->struct_size = size;
-    return MLAFIX_OK;
   });
 }
