@@ -52,31 +52,23 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.dims.push_back(dim.string());
     arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
   });
-  uint32_t sizes = 0, strides = 0;
-  value.at("shape").each(MLAFIX_MAX_DIMS, [&](const Value &size) {
-    arg.shape[sizes++] = size.integer(-1, INT64_MAX);
-  });
-  value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
-    // -1 means any stride: no kernel requires a stride of -1.
-    arg.strides[strides++] = stride.integer(-1, INT64_MAX);
-  });
-  if (sizes != arg.numDims)
-    value.at("shape").error(std::to_string(arg.dims.size()) +
-                            " sizes, one per dim");
-  if (strides != arg.numDims)
-    value.at("strides").error(std::to_string(arg.dims.size()) +
-                              " strides, one per dim");
-  std::string access = value.at("access").string();
-  if (access == "read")
-    arg.access = MLAFIX_READ;
-  else if (access == "write")
-    arg.access = MLAFIX_WRITE;
-  else if (access == "update")
-    arg.access = MLAFIX_UPDATE;
-  else if (access == "absent")
-    arg.access = MLAFIX_ABSENT;
-  else
-    value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
+  // -1 means any size or stride: no kernel requires a stride of -1.
+  auto readNumbers = [&](const Value &list, const char *what, int64_t *out) {
+    uint32_t count = 0;
+    list.each(MLAFIX_MAX_DIMS, [&](const Value &number) {
+      out[count++] = number.integer(-1, INT64_MAX);
+    });
+    if (count != arg.numDims)
+      list.error(std::to_string(arg.numDims) + what + ", one per dim");
+  };
+  readNumbers(value.at("shape"), " sizes", arg.shape);
+  readNumbers(value.at("strides"), " strides", arg.strides);
+  arg.access = value.at("access").choose<int32_t>(
+      {{"read", MLAFIX_READ},
+       {"write", MLAFIX_WRITE},
+       {"update", MLAFIX_UPDATE},
+       {"absent", MLAFIX_ABSENT}},
+      "\"read\", \"write\", \"update\" or \"absent\"");
   if (value.has("swizzle")) {
     std::string tiles = value.at("swizzle").string();
     arg.tileRows = tiles == "128x4" ? 128 : tiles == "8x4" ? 8 : 0;
@@ -121,16 +113,13 @@ void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
 }
 
 void parseScalar(const Value &value, ArgDesc &arg) {
-  if (arg.dtypeName == "index" || arg.dtypeName == "i64")
-    arg.kind = MLAFIX_ARG_I64;
-  else if (arg.dtypeName == "i32")
-    arg.kind = MLAFIX_ARG_I32;
-  else if (arg.dtypeName == "f32")
-    arg.kind = MLAFIX_ARG_F32;
-  else if (arg.dtypeName == "bool")
-    arg.kind = MLAFIX_ARG_BOOL;
-  else
-    value.at("dtype").error("\"index\", \"i64\", \"i32\", \"f32\" or \"bool\"");
+  arg.kind = value.at("dtype").choose<int32_t>(
+      {{"index", MLAFIX_ARG_I64},
+       {"i64", MLAFIX_ARG_I64},
+       {"i32", MLAFIX_ARG_I32},
+       {"f32", MLAFIX_ARG_F32},
+       {"bool", MLAFIX_ARG_BOOL}},
+      "\"index\", \"i64\", \"i32\", \"f32\" or \"bool\"");
   if (!value.has("at_most"))
     return;
   if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
@@ -563,16 +552,10 @@ namespace {
 
 Image parseImage(const Value &value, const TargetCode &code) {
   Image image{};
-  std::string format = value.at("format").string();
-  if (format == "cubin")
-    image.format = Image::Cubin;
-  else if (format == "ptx")
-    image.format = Image::Ptx;
-  else if (format == "cpu")
-    image.format = Image::Cpu;
-  else
-    value.at("format").error("a format that this library knows (the unit may "
-                             "come from a newer mlafix)");
+  image.format = value.at("format").choose<Image::Format>(
+      {{"cubin", Image::Cubin}, {"ptx", Image::Ptx}, {"cpu", Image::Cpu}},
+      "a format that this library knows (the unit may come from a newer "
+      "mlafix)");
   if (code.isCpu() != (image.format == Image::Cpu))
     value.at("format").error(code.isCpu()
                                  ? "\"cpu\" for " + code.target

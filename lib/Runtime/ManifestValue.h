@@ -15,6 +15,7 @@
 #include "Status.h"
 #include "UnitModel.h"
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 namespace mlafix::runtime {
@@ -81,6 +82,17 @@ public:
     if (text.empty())
       error("a name");
     return text;
+  }
+
+  /// Returns what `choices` has for the string.
+  template <typename T>
+  T choose(std::initializer_list<std::pair<const char *, T>> choices,
+           const char *expected) const {
+    std::string text = string();
+    for (const auto &[name, choice] : choices)
+      if (text == name)
+        return choice;
+    error(expected);
   }
 
   int64_t integer(int64_t least, int64_t most) const {
