@@ -211,43 +211,15 @@ unsigned mlafix::swapRelation(unsigned relation) {
 }
 
 unsigned mlafix::relationsOf(arith::CmpFPredicate predicate) {
-  using P = arith::CmpFPredicate;
-  using R = Relation;
-  switch (predicate) {
-  case P::AlwaysFalse:
-    return 0;
-  case P::OEQ:
-    return R::Equal;
-  case P::OGT:
-    return R::Greater;
-  case P::OGE:
-    return R::Greater | R::Equal;
-  case P::OLT:
-    return R::Less;
-  case P::OLE:
-    return R::Less | R::Equal;
-  case P::ONE:
-    return R::Less | R::Greater;
-  case P::ORD:
-    return R::Ordered;
-  case P::UEQ:
-    return R::Unordered | R::Equal;
-  case P::UGT:
-    return R::Unordered | R::Greater;
-  case P::UGE:
-    return R::Unordered | R::Greater | R::Equal;
-  case P::ULT:
-    return R::Unordered | R::Less;
-  case P::ULE:
-    return R::Unordered | R::Less | R::Equal;
-  case P::UNE:
-    return R::Unordered | R::Less | R::Greater;
-  case P::UNO:
-    return R::Unordered;
-  case P::AlwaysTrue:
-    return R::All;
-  }
-  return R::All;
+  const APFloat zero(0.0), one(1.0),
+      nan = APFloat::getNaN(APFloat::IEEEdouble());
+  auto holds = [&](const APFloat &a, const APFloat &b) {
+    return arith::applyCmpPredicate(predicate, a, b);
+  };
+  return (holds(zero, one) ? Relation::Less : 0) |
+         (holds(one, one) ? Relation::Equal : 0) |
+         (holds(one, zero) ? Relation::Greater : 0) |
+         (holds(nan, one) ? Relation::Unordered : 0);
 }
 
 FloatClass mlafix::subtract(FloatClass a, FloatClass b, unsigned relation) {
