@@ -116,7 +116,7 @@ std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
               plus(itself, under - type.high - 1));
     return condition;
   };
-  return Linear::of(model.addUnknown(value, type, define));
+  return Linear::of(model.addDerived(value, type, define, Variable::Unknown));
 }
 
 std::optional<Linear> ValueBuilder::product(Operation *op) {

@@ -42,68 +42,48 @@ std::optional<int64_t> mlafix::getInteger(Value value) {
 // Variables
 //===----------------------------------------------------------------------===//
 
-Var RowModel::addVariable(Variable variable) {
-  variables.push_back(std::move(variable));
-  return variables.size() - 1;
-}
-
-Var RowModel::addUnknown(Value value, Interval range) {
-  Variable unknown;
-  unknown.kind = Variable::Unknown;
-  unknown.value = value;
-  unknown.range = range;
-  unknown.isUncertain = true;
-  return addVariable(std::move(unknown));
-}
-
-Var RowModel::addUnknown(Value value, Interval range,
-                         function_ref<std::optional<Condition>(Var)> define) {
-  Var var = addDerived(value, range, define);
-  variables[var].kind = Variable::Unknown;
-  variables[var].isUncertain = true;
-  return var;
+Var RowModel::addUnknown(Value value, Interval range, StringRef name) {
+  return addVariable({Variable::Unknown, name.str(), value, range,
+                      Condition::always(), /*isLaunch=*/false,
+                      /*isUncertain=*/true});
 }
 
 Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
 
-/// Adds a variable with the definition that `define` returns. If `define`
-/// returns nullopt (too many cases), adds an unknown without a definition.
 Var RowModel::addDerived(Value value, Interval range,
-                         function_ref<std::optional<Condition>(Var)> define) {
-  Variable derived;
-  derived.kind = Variable::Derived;
-  derived.value = value;
-  derived.range = range;
-  Var var = addVariable(std::move(derived));
-  std::optional<Condition> definition = define(var);
-  if (!definition) {
-    variables[var].kind = Variable::Unknown;
-    variables[var].isUncertain = true;
-    return var;
-  }
-  bool isLaunch = true, isUncertain = false;
-  for (const Conjunct &conjunct : definition->disjuncts)
+                         function_ref<std::optional<Condition>(Var)> define,
+                         Variable::Kind kind, StringRef name) {
+  Var var = addVariable({kind, name.str(), value, range});
+  std::optional<Condition> known = define(var);
+  Condition definition = known.value_or(Condition::always());
+  bool isLaunch = known.has_value(), isUncertain = !known;
+  for (const Conjunct &conjunct : definition.disjuncts)
     for (const Constraint &constraint : conjunct)
       for (auto [used, coefficient] : constraint.linear.terms)
         if (used != var) {
           isLaunch &= variables[used].isLaunch;
           isUncertain |= variables[used].isUncertain;
         }
-  variables[var].definition = std::move(*definition);
-  variables[var].isLaunch = isLaunch;
-  variables[var].isUncertain = isUncertain;
+  if (!known && kind == Variable::Derived)
+    kind = Variable::Unknown;
+  bool isIndex = kind == Variable::Grid || kind == Variable::Loop;
+  Variable &variable = variables[var];
+  variable.kind = kind;
+  variable.definition = std::move(definition);
+  variable.isLaunch = kind == Variable::Scalar || (isLaunch && !isIndex);
+  variable.isUncertain = isUncertain || kind == Variable::Unknown;
   return var;
 }
 
 Var RowModel::addSize(const Twine &name, int64_t least, int64_t most) {
-  Variable size;
-  size.kind = Variable::Size;
-  size.name = name.str();
-  size.range = {least, most};
-  size.isLaunch = true;
-  return addVariable(std::move(size));
+  return addVariable({Variable::Size,
+                      name.str(),
+                      Value(),
+                      {least, most},
+                      Condition::always(),
+                      /*isLaunch=*/true});
 }
 
 Var RowModel::getNamedSize(StringRef name) {
@@ -119,13 +99,12 @@ Var RowModel::getPresent(unsigned argument) {
   auto it = presences.find(argument);
   if (it != presences.end())
     return it->second;
-  Variable present;
-  present.kind = Variable::Present;
-  present.name = kernel.getArgName(argument).str();
-  present.value = kernel.getArgument(argument);
-  present.range = {0, 1};
-  present.isLaunch = true;
-  return presences[argument] = addVariable(std::move(present));
+  return presences[argument] = addVariable({Variable::Present,
+                                            kernel.getArgName(argument).str(),
+                                            kernel.getArgument(argument),
+                                            {0, 1},
+                                            Condition::always(),
+                                            /*isLaunch=*/true});
 }
 
 Interval RowModel::getTermRange(const Linear &linear) const {
@@ -216,13 +195,9 @@ llvm::SmallSetVector<Var, 16> RowModel::getVariables(const RowAccess &access,
 Var RowModel::addIndex(Value value, const Linear &extent, Variable::Kind kind,
                        StringRef name) {
   Interval most = getRange(extent);
-  Var var =
-      addDerived(value, {0, std::max<__int128>(most.high - 1, 0)},
-                 [&](Var var) { return isBelow(Linear::of(var), extent); });
-  variables[var].kind = kind;
-  variables[var].isLaunch = false;
-  variables[var].name = name.str();
-  return var;
+  return addDerived(
+      value, {0, std::max<__int128>(most.high - 1, 0)},
+      [&](Var var) { return isBelow(Linear::of(var), extent); }, kind, name);
 }
 
 void RowModel::addGrid() {
@@ -261,22 +236,19 @@ void RowModel::addSegments(RaggedForallOp grid) {
   gridIndices.push_back(var);
 
   constexpr int64_t maxI32 = std::numeric_limits<int32_t>::max();
-  Var start = addUnknown(grid.getCuSeqlens(), {0, maxI32}),
-      end = addUnknown(grid.getCuSeqlens(), {0, maxI32});
+  Var start = addUnknown(grid.getCuSeqlens(), {0, maxI32}, "start"),
+      end = addUnknown(grid.getCuSeqlens(), {0, maxI32}, "end");
   segmentEnds = {start, end};
-  variables[start].name = "start";
-  variables[end].name = "end";
   Value index = grid.getBody().getArgument(1);
-  Var row = addDerived(index, {0, maxI32 - 1}, [&](Var var) {
+  auto define = [&](Var var) {
     std::optional<Linear> past = add(rows, Linear::of(end), -1),
                           before = add(Linear::of(end), Linear::of(var), -1),
                           behind = add(Linear::of(var), Linear::of(start), -1);
     before->constant -= 1;
     return std::optional<Condition>(
         Condition{{Conjunct{{*past}, {*before}, {*behind}}}});
-  });
-  variables[row].kind = Variable::Grid;
-  variables[row].name = "row";
+  };
+  Var row = addDerived(index, {0, maxI32 - 1}, define, Variable::Grid, "row");
   gridVars[index] = row;
   gridIndices.push_back(row);
   rowIndices.push_back(row);
@@ -476,11 +448,8 @@ Linear RowModel::buildArgument(BlockArgument argument) {
     Interval range = getIntegerRange(argument.getType());
     if (isBounded)
       range = {known.least, std::min(range.high, getRange(size).high)};
-    Var var = addDerived(argument, range, define);
-    variables[var].kind = Variable::Scalar;
-    variables[var].name = kernel.getArgName(index).str();
-    variables[var].isLaunch = true;
-    return Linear::of(var);
+    return Linear::of(addDerived(argument, range, define, Variable::Scalar,
+                                 kernel.getArgName(index)));
   }
   auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
   if (loop && argument == loop.getInductionVar())
@@ -495,11 +464,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   Interval type = getIntegerRange(value.getType());
   std::optional<int64_t> step = getInteger(loop.getStep());
   auto addLoopVar = [&](Interval range, auto define) {
-    Var var = addDerived(value, range, define);
-    variables[var].kind = Variable::Loop;
-    variables[var].isLaunch = false;
-    variables[var].name = "iteration";
-    return var;
+    return addDerived(value, range, define, Variable::Loop, "iteration");
   };
   if (!step || *step < 1 || *step > (1 << 20) || loop.getUnsignedCmp()) {
     Var var = addLoopVar(type, [](Var) -> std::optional<Condition> {

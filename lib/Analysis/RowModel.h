@@ -174,18 +174,23 @@ public:
 private:
   friend class ValueBuilder;
 
-  Var addVariable(Variable variable);
+  Var addVariable(Variable variable) {
+    variables.push_back(std::move(variable));
+    return variables.size() - 1;
+  }
   Var addSize(const llvm::Twine &name, int64_t least, int64_t most);
   /// Returns the size that a name stands for. For a product such as "(G K)"
   /// with unknown factors, returns the size of the whole product.
   Var getNamedSize(llvm::StringRef name);
-  Var addUnknown(mlir::Value value, Interval range);
-  /// Adds an unknown, with the definition that `define` returns for it.
-  Var addUnknown(mlir::Value value, Interval range,
-                 llvm::function_ref<std::optional<Condition>(Var)> define);
+  Var addUnknown(mlir::Value value, Interval range, llvm::StringRef name = "");
   Linear addOpaque(mlir::Value value);
+  /// Adds a variable with the definition that `define` returns. If `define`
+  /// returns nullopt (too many cases), the variable has no definition, and a
+  /// derived one becomes an unknown.
   Var addDerived(mlir::Value value, Interval range,
-                 llvm::function_ref<std::optional<Condition>(Var)> define);
+                 llvm::function_ref<std::optional<Condition>(Var)> define,
+                 Variable::Kind kind = Variable::Derived,
+                 llvm::StringRef name = "");
   Condition addOpaqueCondition(mlir::Value value, bool holds);
   /// Returns the result of an op as a linear form; nullopt if it is not linear.
   std::optional<Linear> buildResult(mlir::Value value);

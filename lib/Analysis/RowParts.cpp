@@ -63,14 +63,13 @@ Var RowModel::getSliceIndex(RowSlice slice) {
   auto [it, isNew] = sliceIndices.try_emplace({slice.begin, slice.end}, Var());
   if (!isNew)
     return it->second;
-  Var var = addDerived(Value(), {slice.begin, slice.end - 1}, [&](Var var) {
+  auto define = [&](Var var) {
     return isBelow(Linear::of(var, 1, -slice.begin),
                    Linear::of(slice.end - slice.begin));
-  });
-  variables[var].kind = Variable::Loop;
-  variables[var].isLaunch = false;
+  };
+  Var var = addDerived(Value(), {slice.begin, slice.end - 1}, define,
+                       Variable::Loop, "element");
   variables[var].isOfAccess = true;
-  variables[var].name = "element";
   return sliceIndices[{slice.begin, slice.end}] = var;
 }
 
