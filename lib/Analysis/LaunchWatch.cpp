@@ -64,10 +64,3 @@ void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row,
   stream << rest;
   printed.push_back(std::move(text));
 }
-
-void LaunchWatch::finish(Replay &replay) {
-  replay.broken = std::move(broken);
-  replay.odd = std::move(odd);
-  replay.printed = std::move(printed);
-  replay.textsDropped = textsDropped;
-}

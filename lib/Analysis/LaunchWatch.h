@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// Collects what a replayed launch prints, the promises that it breaks, and the
-/// odd values that it stores: NaNs and infinities that the kernel made, and
-/// values that differ from the reference.
-class LaunchWatch {
+/// The findings of a replay while it runs. Adds what the launch prints, the
+/// promises that it breaks, and the odd values that it stores: NaNs and
+/// infinities that the kernel made, and values that differ from the reference.
+class LaunchWatch : public Replay {
 public:
   /// The largest number of printed texts that are kept. Further texts are only
   /// counted.
@@ -34,17 +34,9 @@ public:
   /// already recorded.
   void add(OddValue one);
 
-  /// Moves all findings into `replay`.
-  void finish(Replay &replay);
-
 private:
   /// Records a broken promise, unless one of the same op is already recorded.
   void addBroken(BrokenPromise broken);
-
-  std::vector<BrokenPromise> broken;
-  std::vector<OddValue> odd;
-  std::vector<PrintedText> printed;
-  int64_t textsDropped = 0;
 };
 
 } // namespace mlafix

@@ -111,7 +111,6 @@ private:
   int64_t steps = 0, maxSteps = 100000;
   /// `isUnknown` is true once the current row is abandoned.
   bool isReplay = false, isUnknown = false;
-  int64_t unknownRows = 0;
 
   static constexpr int64_t kReplaySteps = 1000000;
 };
@@ -340,7 +339,7 @@ bool RowInterpreter::runRows(Block &body, ArrayRef<int64_t> outer,
     isUnknown = false;
     if (!runBlock(body))
       return false;
-    unknownRows += isUnknown;
+    watch.unknownRows += isUnknown;
     int64_t dim = inner.size();
     while (dim > 0 && ++inner[dim - 1] == limits[dim - 1])
       inner[--dim] = 0;
@@ -366,7 +365,7 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
     bool isChosen = need(predicate.getTerminator()->getOperand(0));
     bool isWellFormed = 0 <= start && start <= end && end <= rows;
     if (isUnknown && isWellFormed)
-      unknownRows += end - start;
+      watch.unknownRows += end - start;
     bool counts = isChosen && !isUnknown && isWellFormed;
     for (int64_t t = start; counts && t < end; ++t)
       if (++steps > maxSteps ||
@@ -393,17 +392,14 @@ std::optional<std::vector<Violation>> RowInterpreter::run(int64_t *budget) {
 Replay RowInterpreter::replay() {
   isReplay = true;
   maxSteps = kReplaySteps;
-  Replay result;
   std::optional<std::vector<Violation>> violations = run();
-  result.isWhole = violations.has_value();
-  result.violations = violations ? std::move(*violations) : log.finish();
-  result.unknownRows = unknownRows;
-  watch.finish(result);
-  if (!result.isWhole || unknownRows)
-    llvm::erase_if(result.violations, [](const Violation &violation) {
+  watch.isWhole = violations.has_value();
+  watch.violations = violations ? std::move(*violations) : log.finish();
+  if (!watch.isWhole || watch.unknownRows)
+    llvm::erase_if(watch.violations, [](const Violation &violation) {
       return violation.question == Question::Coverage;
     });
-  return result;
+  return std::move(watch);
 }
 
 Replay mlafix::replayRows(KernelOp kernel, const SmallLaunch &launch) {
