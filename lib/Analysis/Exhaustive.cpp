@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/Exhaustive.h"
+#include "lib/Analysis/RowInterpreter.h"
 
 #include "dialect/KnownNumbers.h"
 

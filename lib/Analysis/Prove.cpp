@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/Exhaustive.h"
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
+#include "lib/Analysis/RowInterpreter.h"
 #include "lib/Analysis/RowModel.h"
 
 #include "mlafix/UnitLimits.h"

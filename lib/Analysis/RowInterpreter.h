@@ -35,6 +35,13 @@ interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
 /// Executes all rows of a launch whose data is in `launch`.
 Replay replayRows(KernelOp kernel, const SmallLaunch &launch);
 
+/// Executes the kernel on all small launches: sizes from 0 to `most`, scalars
+/// and memory contents from -1 to `most` + 1, optional arguments present or
+/// absent. Enumerates the memory contents of a launch up to a limit, then draws
+/// them at random. Returns the first violation of each question for each
+/// argument.
+std::vector<Violation> runSmallLaunches(KernelOp kernel, int64_t most);
+
 } // namespace mlafix
 
 #endif // MLAFIX_ANALYSIS_ROWINTERPRETER_H

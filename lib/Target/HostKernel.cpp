@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/HostKernel.h"
+#include "lib/Target/EmbedUnit.h"
 
 #include "lib/Target/CNames.h"
 #include "llvm/ADT/STLExtras.h"
