@@ -175,7 +175,7 @@ void RowInterpreter::compute(Operation &op) {
                   succeeded(op.fold(operands, results)) && !results.empty();
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
     if (isReplay && isa<StateType>(result.getType()))
-      values[result] = computeLse(&op, [&](Value value) { return get(value); });
+      values[result] = tiles.computeLse(&op);
     if (!isNumber(result.getType()))
       continue;
     if (auto lse = dyn_cast<LseOfOp>(op); lse && isReplay) {

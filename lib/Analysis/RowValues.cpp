@@ -13,8 +13,11 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlafix;
@@ -284,6 +287,89 @@ void RowValues::noteOrigins(Operation *op, Value result,
 }
 
 //===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+int64_t mlafix::lseOfLoaded(int64_t bits) {
+  return std::isinf(floatOf(bits)) ? kEmptyLse : bits;
+}
+
+static bool isBaseE(StateType type, Operation *op) {
+  if (std::optional<LogBase> base = type.getBase().getBase())
+    return *base == LogBase::E;
+  return resolveBase(op->getParentOfType<KernelOp>(), type.getBase().getName(),
+                     [](StringRef) { return StringRef(); }) != "2";
+}
+
+/// The weights of the states of a merge, computed in f64.
+struct RowValues::MergeWeights {
+  /// The largest lse. It is infinite if all states are empty.
+  double largest = -std::numeric_limits<double>::infinity();
+  /// The weight of each state, base^(lse - largest). It is 0 if all states are
+  /// empty, and NaN if the lse is NaN.
+  SmallVector<double> weights;
+  bool isBaseE;
+};
+
+std::optional<RowValues::MergeWeights>
+RowValues::weighStates(MergeOp merge) const {
+  MergeWeights result;
+  result.isBaseE = isBaseE(merge.getType(), merge);
+  SmallVector<double> lses;
+  for (Value state : merge.getStates()) {
+    std::optional<int64_t> bits = getNumber(state);
+    if (!bits)
+      return std::nullopt;
+    lses.push_back(floatOf(*bits));
+    // If the lse is NaN, std::max keeps `largest`.
+    result.largest = std::max(result.largest, lses.back());
+  }
+  for (double lse : lses) {
+    double distance = lse - result.largest;
+    result.weights.push_back(std::isinf(result.largest) && !std::isnan(lse) ? 0
+                             : result.isBaseE ? std::exp(distance)
+                                              : std::exp2(distance));
+  }
+  return result;
+}
+
+std::optional<int64_t> RowValues::computeLse(Operation *op) const {
+  if (isa<IdentityOp>(op))
+    return kEmptyLse;
+  if (auto merge = dyn_cast<MergeOp>(op)) {
+    std::optional<MergeWeights> states = weighStates(merge);
+    if (!states)
+      return std::nullopt;
+    double sum =
+        std::accumulate(states->weights.begin(), states->weights.end(), 0.0);
+    double log = states->isBaseE ? std::log(sum) : std::log2(sum);
+    return sum == 0 ? kEmptyLse : bitsOf(states->largest + log);
+  }
+  if (auto made = dyn_cast<MakeStateOp>(op)) {
+    std::optional<int64_t> lse = getNumber(made.getLse());
+    return lse ? std::optional(lseOfLoaded(*lse)) : std::nullopt;
+  }
+  if (auto mask = dyn_cast<MaskOp>(op)) {
+    std::optional<int64_t> predicate = getNumber(mask.getPredicate());
+    if (!predicate)
+      return std::nullopt;
+    return *predicate ? getNumber(mask.getState()) : kEmptyLse;
+  }
+  auto rebase = dyn_cast<RebaseOp>(op);
+  std::optional<int64_t> lse =
+      rebase ? getNumber(rebase.getState()) : std::nullopt;
+  if (!lse)
+    return std::nullopt;
+  bool from = isBaseE(rebase.getState().getType(), op),
+       to = isBaseE(rebase.getType(), op);
+  double factor = from == to ? 1 : to ? M_LN2 : M_LOG2E;
+  double whole = floatOf(*lse), largest = std::numeric_limits<float>::max();
+  return bitsOf(std::isinf(whole)
+                    ? whole
+                    : std::clamp(whole * factor, -largest, largest));
+}
+
+//===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
 
@@ -399,8 +485,7 @@ std::optional<RowValues::Row> RowValues::payloadOf(std::optional<Row> row,
 /// Returns the payload of merged states: the mean of the states' payloads,
 /// weighted by the states' weights.
 std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
-  std::optional<MergeWeights> states =
-      weighStates(merge, [&](Value value) { return getNumber(value); });
+  std::optional<MergeWeights> states = weighStates(merge);
   if (!states ||
       !llvm::all_of(merge.getStates(), [&](Value state) { return get(state); }))
     return std::nullopt;

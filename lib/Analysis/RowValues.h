@@ -6,23 +6,44 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes the elements of rows, and reductions of them, one after the other
-// with the compiler's own constant folders. Records which operation made a NaN
-// or an infinity from operands that were neither.
+// with the compiler's own constant folders, and lses and payloads of states in
+// f64. Records which operation made a NaN or an infinity from operands that
+// were neither.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_ANALYSIS_ROWVALUES_H
 #define MLAFIX_ANALYSIS_ROWVALUES_H
 
-#include "lib/Analysis/StateLse.h"
+#include "dialect/Mlafix.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/bit.h"
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace mlafix {
+
+/// Returns the f32 with these bits.
+inline float floatOf(int64_t bits) {
+  return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+
+/// Returns the bits of the f32 nearest to `value`.
+inline int64_t bitsOf(double value) {
+  return llvm::bit_cast<uint32_t>(static_cast<float>(value));
+}
+
+/// The f32 bits of -inf, the lse of an empty state.
+inline constexpr int64_t kEmptyLse = 0xff800000;
+
+/// Returns the lse of a loaded state, as f32 bits. Both infinities become -inf
+/// (empty).
+int64_t lseOfLoaded(int64_t bits);
 
 /// Returns an integer or boolean as its value, and an f32 as its bits. Returns
 /// nullopt for other attributes.
@@ -81,6 +102,13 @@ public:
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 
+  /// Returns the lse, as f32 bits, of the state that `op` yields. The identity
+  /// and every empty state have -inf (N1, N2). Merges are computed in f64 and
+  /// rounded, although kernels compute in f32 (N10). If the base is not bound,
+  /// the kernel's default is used, or else e. Returns nullopt if `op` yields no
+  /// state or depends on an unknown.
+  std::optional<int64_t> computeLse(mlir::Operation *op) const;
+
   /// Writes a number, the lse of a state, or a row. A long row is shortened to
   /// its ends, followed by the counts of NaN and of infinite elements.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
@@ -101,6 +129,9 @@ private:
   std::optional<Row> computeRow(mlir::Operation *op);
   std::optional<Row> computeElements(mlir::Operation *op);
   std::optional<Row> computePayload(mlir::Operation *op);
+  struct MergeWeights;
+  /// Computes the weights of a merge. Returns nullopt if an lse is unknown.
+  std::optional<MergeWeights> weighStates(MergeOp merge) const;
   std::optional<Row> mergePayloads(MergeOp merge);
   std::optional<Row> reduceGroups(ReduceOp op, size_t groups);
   std::optional<int64_t> foldElement(mlir::Operation *op, size_t index);
