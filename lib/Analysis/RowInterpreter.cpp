@@ -149,19 +149,17 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
 /// Computes the results of `op` with the compiler's folder. If `op` does not
 /// fold, takes them from the oracle or, in a replay, from foldFloats().
 void RowInterpreter::compute(Operation &op) {
-  bool isOfRows = llvm::none_of(op.getResultTypes(), [&](Type type) {
-    return isNumber(type) || isa<StateType>(type);
-  });
+  bool hasNumbers = llvm::any_of(op.getResultTypes(),
+                                 [&](Type type) { return isNumber(type); });
   bool isDone =
       op.hasTrait<OpTrait::ConstantLike>() && values.contains(op.getResult(0));
   if (isReplay && !isDone)
     if (auto numbers = tiles.compute(&op)) {
       for (auto [result, number] : llvm::zip(op.getResults(), *numbers))
-        if (isNumber(result.getType()))
-          values[result] = number;
+        values[result] = number;
       return;
     }
-  if (isOfRows || isDone)
+  if (!hasNumbers || isDone)
     return;
   SmallVector<Attribute> operands;
   for (Value operand : op.getOperands()) {
@@ -174,29 +172,20 @@ void RowInterpreter::compute(Operation &op) {
   bool isFolded = llvm::all_of(operands, [](Attribute a) { return !!a; }) &&
                   succeeded(op.fold(operands, results)) && !results.empty();
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
-    if (isReplay && isa<StateType>(result.getType()))
-      values[result] = tiles.computeLse(&op);
     if (!isNumber(result.getType()))
       continue;
-    if (auto lse = dyn_cast<LseOfOp>(op); lse && isReplay) {
-      values[result] = get(lse.getState());
-      continue;
-    }
+    Value known = isFolded ? dyn_cast<Value>(results[index]) : Value();
     std::optional<int64_t> number;
-    if (isFolded) {
-      auto known = dyn_cast<Value>(results[index]);
-      number = known ? get(known) : numberOf(cast<Attribute>(results[index]));
-      if (known || number) {
-        values[result] = number;
-        if (isReplay && number)
-          tiles.noteOrigins(&op, result, *number);
-        continue;
-      }
-    }
-    values[result] = isReplay ? foldFloats(&op, operands)
-                              : std::optional(oracle(result, row));
-    if (isReplay && values[result])
-      tiles.noteOrigins(&op, result, *values[result]);
+    if (known)
+      number = get(known);
+    else if (isFolded)
+      number = numberOf(cast<Attribute>(results[index]));
+    if (!known && !number)
+      number = isReplay ? foldFloats(&op, operands)
+                        : std::optional(oracle(result, row));
+    values[result] = number;
+    if (isReplay && number)
+      tiles.noteOrigins(&op, result, *number);
   }
 }
 

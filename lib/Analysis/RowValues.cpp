@@ -577,8 +577,10 @@ std::optional<RowValues::Numbers> RowValues::compute(Operation *op) {
   origins.erase(result);
   if (isa<StateType>(result.getType())) {
     rows[result] = computePayload(op);
-    return std::nullopt;
+    return Numbers{computeLse(op)};
   }
+  if (auto lse = dyn_cast<LseOfOp>(op))
+    return Numbers{getNumber(lse.getState())};
   if (!hasRows && !isa<PayloadOp>(op))
     return std::nullopt;
   if (auto reduce = dyn_cast<ReduceOp>(op);

@@ -94,20 +94,13 @@ public:
   /// Copies the rows and the origins of `sources` to `targets`, one by one.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
-  /// Computes and keeps the rows that `op` returns. Returns one entry for each
-  /// result: the number if `op` reduces rows to a number, or nullopt for a row
-  /// or an unknown number. Returns no vector if the caller must compute the
-  /// results itself, because `op` involves no rows or returns a state. Of a
-  /// state, only the payload is computed and kept here.
+  /// Computes and keeps the rows and payloads that `op` returns. Returns one
+  /// entry for each result: the number if `op` reduces rows to a number, the
+  /// lse of a state, or nullopt for a row or an unknown number. Returns no
+  /// vector if the caller must compute the results itself, because `op`
+  /// involves no rows and no states.
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
-
-  /// Returns the lse, as f32 bits, of the state that `op` yields. The identity
-  /// and every empty state have -inf (N1, N2). Merges are computed in f64 and
-  /// rounded, although kernels compute in f32 (N10). If the base is not bound,
-  /// the kernel's default is used, or else e. Returns nullopt if `op` yields no
-  /// state or depends on an unknown.
-  std::optional<int64_t> computeLse(mlir::Operation *op) const;
 
   /// Writes a number, the lse of a state, or a row. A long row is shortened to
   /// its ends, followed by the counts of NaN and of infinite elements.
@@ -129,6 +122,12 @@ private:
   std::optional<Row> computeRow(mlir::Operation *op);
   std::optional<Row> computeElements(mlir::Operation *op);
   std::optional<Row> computePayload(mlir::Operation *op);
+  /// Returns the lse, as f32 bits, of the state that `op` yields. The identity
+  /// and every empty state have -inf (N1, N2). Merges are computed in f64 and
+  /// rounded, although kernels compute in f32 (N10). If the base is not bound,
+  /// the kernel's default is used, or else e. Returns nullopt if `op` depends
+  /// on an unknown.
+  std::optional<int64_t> computeLse(mlir::Operation *op) const;
   struct MergeWeights;
   /// Computes the weights of a merge. Returns nullopt if an lse is unknown.
   std::optional<MergeWeights> weighStates(MergeOp merge) const;
