@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Errno.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -19,7 +20,6 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,24 +174,14 @@ public:
   std::string path() const { return descriptorPath(descriptor); }
 
   Expected<std::string> read() const {
-    struct stat status;
-    if (fstat(descriptor, &status) != 0)
-      return systemError("cannot read a file in memory");
-    std::string text(status.st_size, '\0');
-    size_t done = 0;
-    while (done != text.size()) {
-      ssize_t count =
-          pread(descriptor, text.data() + done, text.size() - done, done);
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0)
-        return systemError("cannot read a file in memory");
-      if (count == 0)
-        return createStringError("cannot read a file in memory: it has become "
-                                 "shorter");
-      done += count;
-    }
-    return text;
+    ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getOpenFile(
+        descriptor, path(), /*FileSize=*/-1, /*RequiresNullTerminator=*/false,
+        /*IsVolatile=*/true);
+    if (!buffer)
+      return createStringError(buffer.getError(),
+                               "cannot read a file in memory: " +
+                                   buffer.getError().message());
+    return (*buffer)->getBuffer().str();
   }
 
 private:
