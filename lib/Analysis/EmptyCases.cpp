@@ -490,14 +490,8 @@ EmptyCases::Number EmptyCases::computeOp(Operation *op) {
       .Case<ScanOp>([&](ScanOp scan) { return computePart(scan.getSource()); })
       .Case<arith::SelectOp>(
           [&](arith::SelectOp select) { return computeSelect(select); })
-      .Case<arith::MaximumFOp>(
-          [&](auto) { return computeExtreme(op, true, true); })
-      .Case<arith::MinimumFOp>(
-          [&](auto) { return computeExtreme(op, false, true); })
-      .Case<arith::MaxNumFOp>(
-          [&](auto) { return computeExtreme(op, true, false); })
-      .Case<arith::MinNumFOp>(
-          [&](auto) { return computeExtreme(op, false, false); })
+      .Case<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+            arith::MinNumFOp>([&](auto) { return computeExtreme(op); })
       .Case<arith::ExtFOp, arith::TruncFOp>(
           [&](auto) { return eval(op->getOperand(0)); })
       .Case<LoadStateOp, IdentityOp, MakeStateOp, MergeOp, MaskOp, RebaseOp>(
@@ -550,8 +544,9 @@ EmptyCases::Number EmptyCases::computeSelect(arith::SelectOp op) {
   return {chosen.symbol, chosen.lses | decision.lses};
 }
 
-EmptyCases::Number EmptyCases::computeExtreme(Operation *op, bool isMaximum,
-                                              bool keepsNaN) {
+EmptyCases::Number EmptyCases::computeExtreme(Operation *op) {
+  bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(op),
+       keepsNaN = isa<arith::MaximumFOp, arith::MinimumFOp>(op);
   Number a = eval(op->getOperand(0)), b = eval(op->getOperand(1));
   if (isOver)
     return {};

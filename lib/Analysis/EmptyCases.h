@@ -102,7 +102,7 @@ private:
   Number computeLoad(LoadOp load);
   Number computeLse(LoadOp load, unsigned lse);
   Number computeSelect(mlir::arith::SelectOp op);
-  Number computeExtreme(mlir::Operation *op, bool isMaximum, bool keepsNaN);
+  Number computeExtreme(mlir::Operation *op);
   Number computeState(mlir::Operation *op);
   Number computeReduce(ReduceOp op);
   Number computePart(mlir::Value of);

@@ -55,15 +55,15 @@ private:
   Result shiftedQuotient(const RowModel::Quotient &known, const Linear &shift);
   /// Returns x - divisor * floor(x / divisor).
   Result remainder(const Linear &x, int64_t divisor);
-  Result division(Operation *op, bool isRemainder);
+  Result division(Operation *op);
   Result ceilDivision(Operation *op);
   Result floored(arith::SelectOp op);
   Result iterations(arith::SelectOp op);
   Result shift(Operation *op);
   Result mask(arith::AndIOp op);
-  Result extremum(Operation *op, bool isMaximum, bool isUnsigned);
+  Result extremum(Operation *op);
   Result extremum(const Linear &x, const Linear &y, bool isMaximum);
-  Result extend(Operation *op, bool isUnsigned);
+  Result extend(Operation *op);
 
   RowModel &model;
   Value value;
@@ -217,8 +217,9 @@ std::optional<Linear> ValueBuilder::remainder(const Linear &x,
 /// Models a division by a constant as a floor division. A truncating division
 /// equals a floor division if its dividend is not negative; otherwise, it is
 /// not modelled.
-std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
+std::optional<Linear> ValueBuilder::division(Operation *op) {
   Linear x = operand(op, 0), y = operand(op, 1);
+  bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
   bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
   if (!y.isConstant() || !roundsDown)
     return std::nullopt;
@@ -305,12 +306,12 @@ std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
   return remainder(x, y.constant + 1);
 }
 
-std::optional<Linear> ValueBuilder::extremum(Operation *op, bool isMaximum,
-                                             bool isUnsigned) {
+std::optional<Linear> ValueBuilder::extremum(Operation *op) {
   Linear x = operand(op, 0), y = operand(op, 1);
-  if (isUnsigned && !(isNegativeFree(x) && isNegativeFree(y)))
+  if (isa<arith::MaxUIOp, arith::MinUIOp>(op) &&
+      !(isNegativeFree(x) && isNegativeFree(y)))
     return std::nullopt;
-  return extremum(x, y, isMaximum);
+  return extremum(x, y, isa<arith::MaxSIOp, arith::MaxUIOp>(op));
 }
 
 std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
@@ -337,8 +338,9 @@ std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
 
 /// Models a cast between integer types. The cast keeps the number if both types
 /// can hold it.
-std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
+std::optional<Linear> ValueBuilder::extend(Operation *op) {
   Value source = op->getOperand(0);
+  bool isUnsigned = isa<arith::IndexCastUIOp, arith::ExtUIOp>(op);
   if (source.getType().isInteger(1)) {
     if (!isUnsigned)
       return std::nullopt;
@@ -358,23 +360,18 @@ std::optional<Linear> ValueBuilder::build(Operation *op) {
         return fitting(add(operand(op, 0), operand(op, 1), -1));
       })
       .Case<arith::MulIOp>([&](auto) { return product(op); })
-      .Case<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
-          [&](auto) { return division(op, /*isRemainder=*/false); })
-      .Case<arith::RemSIOp, arith::RemUIOp>(
-          [&](auto) { return division(op, /*isRemainder=*/true); })
+      .Case<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+            arith::RemUIOp>([&](auto) { return division(op); })
       .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
           [&](auto) { return ceilDivision(op); })
       .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [&](auto) { return shift(op); })
       .Case<arith::AndIOp>([&](auto op) { return mask(op); })
-      .Case<arith::MaxSIOp>([&](auto) { return extremum(op, true, false); })
-      .Case<arith::MinSIOp>([&](auto) { return extremum(op, false, false); })
-      .Case<arith::MaxUIOp>([&](auto) { return extremum(op, true, true); })
-      .Case<arith::MinUIOp>([&](auto) { return extremum(op, false, true); })
-      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
-          [&](auto) { return extend(op, /*isUnsigned=*/false); })
-      .Case<arith::IndexCastUIOp, arith::ExtUIOp>(
-          [&](auto) { return extend(op, /*isUnsigned=*/true); })
+      .Case<arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(
+          [&](auto) { return extremum(op); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp,
+            arith::IndexCastUIOp, arith::ExtUIOp>(
+          [&](auto) { return extend(op); })
       .Case<arith::SelectOp>([&](auto op) -> Result {
         if (Result floor = floored(op))
           return floor;
@@ -535,25 +532,15 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
       (predicate == P::slt || predicate == P::sge))
     return buildSignTest(signs, predicate == P::slt);
   Linear x = getValue(op.getLhs()), y = getValue(op.getRhs());
-  bool isPlain = getRange(x).low >= 0 && getRange(y).low >= 0;
-  switch (predicate) {
-  case P::ult:
-    predicate = P::slt;
-    break;
-  case P::ule:
-    predicate = P::sle;
-    break;
-  case P::ugt:
-    predicate = P::sgt;
-    break;
-  case P::uge:
-    predicate = P::sge;
-    break;
-  default:
-    isPlain = true;
-  }
+  // The unsigned predicates have the order of the signed ones. They compare
+  // like these where no operand is negative.
+  bool isUnsigned = predicate >= P::ult;
+  if (isUnsigned && (getRange(x).low < 0 || getRange(y).low < 0))
+    return std::nullopt;
+  if (isUnsigned)
+    predicate = P(int(predicate) - int(P::ult) + int(P::slt));
   std::optional<Linear> less = add(y, x, -1), more = add(x, y, -1);
-  if (!isPlain || !less || !more)
+  if (!less || !more)
     return std::nullopt;
   auto strict = [](Linear linear) -> std::optional<Condition> {
     if (__builtin_sub_overflow(linear.constant, 1, &linear.constant))
