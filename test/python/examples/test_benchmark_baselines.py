@@ -310,8 +310,3 @@ def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any])
 def test_checks_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     [case] = results_of("checks.py")["cases"]
     assert set(case["us"]) == {"read", "check_states", "with keys", "from the host", "visible_keys", "read of three", "check_merge"}
-
-
-def test_a_chain_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    [case] = results_of("chain.py")["cases"]
-    assert set(case["us"]) == {"static", "static, two", "static, three", "groups", "groups, three"}
