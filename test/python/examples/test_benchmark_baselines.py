@@ -295,11 +295,6 @@ def test_block_scales_are_measured_on_a_cpu(results_of: Callable[[str], Any]) ->
         set(case["us"]) == {"fused", "library", "words", "pair", "merge", "fp4", "fp4_pair"} for case in cases)
 
 
-def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    cases = results_of("fixup_merge.py")["cases"]
-    assert [case["empty"] for case in cases] == [0, 2] and all(set(case["us"]) == {"one", "two", "merge", "copy"} for case in cases)
-
-
 def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     """On a CPU, the script measures no kernels of engines, only ours and torch's, and compares their results."""
     cases = results_of("engine_rows.py")["cases"]
