@@ -289,12 +289,6 @@ def test_guards_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)
 
 
-def test_block_scales_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    cases = results_of("block_scales.py")["cases"]
-    assert [case["dim"] for case in cases] == [128, 512] and all(
-        set(case["us"]) == {"fused", "library", "words", "pair", "merge", "fp4", "fp4_pair"} for case in cases)
-
-
 def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     """On a CPU, the script measures no kernels of engines, only ours and torch's, and compares their results."""
     cases = results_of("engine_rows.py")["cases"]
