@@ -246,6 +246,30 @@ def test_public_calls_of_engines_and_of_drop_ins_run(bench: types.SimpleNamespac
     assert len(calls) == 23
 
 
+def test_a_merge_is_called_in_every_way(bench: types.SimpleNamespace) -> None:
+    calls = bench.ours.merge_calls(CPU)
+    assert list(calls) == [
+        "bound(stream)", "bound()", "ops.merge_attn_states, outputs given", "ops.merge_attn_states, outputs allocated",
+        "compat.vllm.merge_attn_states", "compat.flash_attn.flash_attn_combine", "torch.empty, two outputs", "torch.ops.mlafix.merge_attn_states"]
+    assert all(timer.timeit(1) > 0 for timer in calls.values())
+
+
+def test_calls_take_turns_and_each_goes_first(bench: types.SimpleNamespace) -> None:
+    calls: list[str] = []
+    implementations = {name: lambda name=name: calls.append(name) for name in "abc"}
+    waits: list[int] = []
+    times = bench.ours.run_rounds(implementations, 6, 2, lambda: waits.append(len(calls)))
+    assert {name: len(each) for name, each in times.items()} == {"a": 6, "b": 6, "c": 6}
+    # In its turn, an implementation is called once without timing and twice with it. Before and after the timed calls,
+    # run_rounds() waits for the GPU.
+    turns = [calls[i:i + 3] for i in range(0, len(calls), 3)]
+    assert all(len(set(turn)) == 1 for turn in turns)
+    assert all({turn[0] for turn in turns[i:i + 3]} == {"a", "b", "c"} for i in range(0, len(turns), 3))
+    assert {turns[i][0] for i in range(0, len(turns), 3)} == {"a", "b", "c"}
+    assert waits == [n for i in range(0, len(calls), 3) for n in (i + 1, i + 3)]
+    assert bench.ours.run_rounds({}, 2, 1, lambda: None) == {}
+
+
 def test_engines_that_are_not_installed_are_named(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sgl_kernel", None)
     case = cases_for_engines(bench)["rows_first"]
