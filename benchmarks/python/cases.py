@@ -6,35 +6,9 @@ from __future__ import annotations
 from itertools import accumulate
 
 import torch
-from work import (Case, Tensors, blank, check_merged, combine_case, dense_case, fixup_case, lses, merge_case, payload, ragged_case)
+from work import (Case, Tensors, check_merged, combine_case, dense_case, fixup_case, lses, merge_case, payload, ragged_case)
 
 FP8_SCALE = 0.5
-
-
-def shape_case(n: int, heads: int, dim: int) -> Case:
-    """Makes a merge of two states for the group `shapes`. The lse is [H, n]."""
-    case = merge_case(n, heads, dim)
-    return Case("shapes/" + case.name.removeprefix("merge/"), case.read, case.written, case.make, case.check)
-
-
-def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfloat16) -> Case:
-    """Makes a merge of two states whose lse is [n, H], as in SGLang and FlashInfer."""
-
-    def make(generator: torch.Generator, device: torch.device) -> Tensors:
-        return {"prefix": payload(generator, device, n, heads, dim, dtype=dtype), "prefix_lse": lses(generator, device, n, heads),
-                "suffix": payload(generator, device, n, heads, dim, dtype=dtype), "suffix_lse": lses(generator, device, n, heads),
-                "out": blank(device, n, heads, dim, dtype=dtype), "out_lse": blank(device, n, heads, dtype=torch.float32)}
-
-    def check(before: Tensors, after: Tensors) -> None:
-        check_merged([before["prefix"], before["suffix"]], [before["prefix_lse"], before["suffix_lse"]], after["out"], after["out_lse"])
-
-    side = n * heads * (2 * dim + 4)
-    return Case(f"rows_first/{name_of(dtype)}_h{heads}_d{dim}/n{n}", 2 * side, side, make, check)
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """Returns the spelling of a dtype in names of cases."""
-    return {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
 
 
 def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
@@ -91,13 +65,6 @@ def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False)
     return Case(f"in_place/f16{'_half_masked' if masked else ''}_h{heads}_d{dim}/n{n}", 2 * rows + (n if masked else 0), rows, make, check)
 
 
-def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
-    """Makes a merge of K states in one bf16 tensor [n, K, H, D] with lses [n, K, H] for the group `states`, which
-    compares engines in more sizes than the group `n_way`."""
-    case = dense_case(ways, n, heads, dim)
-    return Case("states/" + case.name.removeprefix("n_way/"), case.read, case.written, case.make, case.check)
-
-
 def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
     """Makes a case that sets the lses of tokens without context to -inf. Every other request has no context. With
     `rows`, the case also sets the rows of these tokens to 0. The lse is [H, n]."""
@@ -144,20 +111,20 @@ def all_cases() -> list[Case]:
     half = torch.float16
     return [
         *(merge_case(n) for n in (1, 16, 64, 256, 1024, 4096, 8192)),
-        *(shape_case(n, heads, 128) for heads in (16, 96) for n in (64, 1024, 8192)),
-        *(shape_case(n, 128, dim) for dim in (64, 192, 512) for n in (64, 1024)),
-        *(rows_first_case(n, 128, 128) for n in (1, 16, 64, 256, 1024, 8192)),
-        *(rows_first_case(n, heads, 128) for heads in (16, 96) for n in (64, 1024)),
-        *(rows_first_case(1024, 128, dim) for dim in (64, 192, 512)),
-        *(rows_first_case(n, 64, 128, half) for n in (64, 1024, 8192)),
-        *(rows_first_case(1024, 64, dim) for dim in (64, 192)),
-        rows_first_case(1024, 16, 512),
+        *(merge_case(n, heads, 128, "shapes") for heads in (16, 96) for n in (64, 1024, 8192)),
+        *(merge_case(n, 128, dim, "shapes") for dim in (64, 192, 512) for n in (64, 1024)),
+        *(merge_case(n, 128, 128, "rows_first") for n in (1, 16, 64, 256, 1024, 8192)),
+        *(merge_case(n, heads, 128, "rows_first") for heads in (16, 96) for n in (64, 1024)),
+        *(merge_case(1024, 128, dim, "rows_first") for dim in (64, 192, 512)),
+        *(merge_case(n, 64, 128, "rows_first", half) for n in (64, 1024, 8192)),
+        *(merge_case(1024, 64, dim, "rows_first") for dim in (64, 192)),
+        merge_case(1024, 16, 512, "rows_first"),
         *(threshold_case(n) for n in (64, 1024, 8192)),
         *(fp8_case(n) for n in (64, 1024, 8192)),
         *(in_place_case(n, masked=masked) for n in (64, 1024) for masked in (False, True)),
         *(dense_case(4, n) for n in (64, 1024)),
-        *(states_case(ways, n) for ways in (4, 8) for n in (64, 1024, 4096)),
-        *(states_case(ways, 1024, 128) for ways in (4, 8)),
+        *(dense_case(ways, n, 64, group="states") for ways in (4, 8) for n in (64, 1024, 4096)),
+        *(dense_case(ways, 1024, group="states") for ways in (4, 8)),
         *(combine_case(splits, batch, dim=dim) for dim in (128, 512) for splits in (8, 32) for batch in (1, 8, 64, 256)),
         *(combine_case(splits, batch, dim=64) for splits in (8, 32) for batch in (8, 64)),
         *(combine_case(128, batch, dim=dim) for dim in (128, 512) for batch in (1, 8)),

@@ -8,6 +8,9 @@ from typing import Callable
 
 import torch
 
+NAMES = {torch.bfloat16: "bf16", torch.float16: "f16"}
+"""The dtypes of rows, as names of cases spell them."""
+
 Tensors = dict[str, torch.Tensor]
 Prepare = Callable[[Tensors], Callable[[], object]]
 
@@ -67,23 +70,26 @@ def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: tor
         close(out_lse[some], total, torch.ones_like(total), "out_lse", 1e-5)
 
 
-def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """Makes a merge of two states. The lse is [H, n]."""
+def merge_case(n: int, heads: int = 128, dim: int = 128, group: str = "merge", dtype: torch.dtype = torch.bfloat16) -> Case:
+    """Makes a merge of two states. The lse is [n, H] in the group `rows_first`, as in SGLang and FlashInfer, else [H,
+    n]."""
+    rows_first = group == "rows_first"
+    lse_shape = (n, heads) if rows_first else (heads, n)
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
-        return {"prefix": payload(generator, device, n, heads, dim), "prefix_lse": lses(generator, device, heads, n),
-                "suffix": payload(generator, device, n, heads, dim), "suffix_lse": lses(generator, device, heads, n),
-                "out": blank(device, n, heads, dim), "out_lse": blank(device, heads, n, dtype=torch.float32)}
+        return {"prefix": payload(generator, device, n, heads, dim, dtype=dtype), "prefix_lse": lses(generator, device, *lse_shape),
+                "suffix": payload(generator, device, n, heads, dim, dtype=dtype), "suffix_lse": lses(generator, device, *lse_shape),
+                "out": blank(device, n, heads, dim, dtype=dtype), "out_lse": blank(device, *lse_shape, dtype=torch.float32)}
 
     def check(before: Tensors, after: Tensors) -> None:
-        check_merged([before["prefix"], before["suffix"]], [before["prefix_lse"].T, before["suffix_lse"].T],
-                     after["out"], after["out_lse"].T)
+        prefix_lse, suffix_lse, out_lse = (lse if rows_first else lse.T for lse in (before["prefix_lse"], before["suffix_lse"], after["out_lse"]))
+        check_merged([before["prefix"], before["suffix"]], [prefix_lse, suffix_lse], after["out"], out_lse)
 
     side = n * heads * (2 * dim + 4)
-    return Case(f"merge/bf16_h{heads}_d{dim}/n{n}", 2 * side, side, make, check)
+    return Case(f"{group}/{NAMES[dtype]}_h{heads}_d{dim}/n{n}", 2 * side, side, make, check)
 
 
-def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
+def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128, group: str = "n_way") -> Case:
     """Makes a merge of K states in one tensor [n, K, H, D] with lses [n, K, H]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
@@ -94,7 +100,7 @@ def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
         check_merged(list(before["v"].unbind(1)), list(before["s"].unbind(1)), after["out"], after["out_lse"])
 
     side = n * heads * (2 * dim + 4)
-    return Case(f"n_way/dense_k{ways}_h{heads}_d{dim}/n{n}", ways * side, side, make, check)
+    return Case(f"{group}/dense_k{ways}_h{heads}_d{dim}/n{n}", ways * side, side, make, check)
 
 
 def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queries: int = 1) -> Case:
@@ -143,8 +149,7 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dty
         check_merged(rows, weights, after["out"], after["out_lse"])
 
     side = heads * (2 * dim + 4)
-    name = "f16" if dtype == torch.float16 else "bf16"
-    return Case(f"ragged/{name}_1to8_h{heads}_d{dim}/n{segments}", starts[-1] * side + 4 * (segments + 1), segments * side, make, check)
+    return Case(f"ragged/{NAMES[dtype]}_1to8_h{heads}_d{dim}/n{segments}", starts[-1] * side + 4 * (segments + 1), segments * side, make, check)
 
 
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:

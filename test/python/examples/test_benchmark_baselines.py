@@ -68,10 +68,10 @@ def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
     """Returns one case of each group whose only baselines are engines."""
-    cases = bench.cases
-    return {"shapes": cases.shape_case(3, 2, 64), "rows_first": cases.rows_first_case(3, 2, 64), "threshold": cases.threshold_case(4, 2, 64),
+    cases, work = bench.cases, bench.work
+    return {"shapes": work.merge_case(3, 2, 64, "shapes"), "rows_first": work.merge_case(3, 2, 64, "rows_first"), "threshold": cases.threshold_case(4, 2, 64),
             "merge_fp8": cases.fp8_case(3, 2, 64), "in_place": cases.in_place_case(4, 2, 64, masked=True),
-            "states": cases.states_case(4, 3, 2, 64), "mask": cases.mask_case(2, 2, 2, 64, rows=True)}
+            "states": work.dense_case(4, 3, 2, 64, "states"), "mask": cases.mask_case(2, 2, 2, 64, rows=True)}
 
 
 def run(case: Any, prepare: Callable[[Any], Callable[[], object]]) -> tuple[dict[str, Any], dict[str, Any]]:
