@@ -9,7 +9,7 @@ import engine_baselines
 import torch
 from measure import Call, Settings, first_line, summarize
 from cases import in_place_case, mask_case
-from work import Case, Prepare, Tensors, combine_case, dense_case, fixup_case, merge_case, ragged_case
+from work import PAIR, Case, Prepare, Tensors, calling, combine_case, dense_case, fixup_case, merge_case, ragged_case
 
 from mlafix import _compiler, library, ops
 from mlafix.compat import flash_attn, vllm
@@ -20,76 +20,41 @@ WARM_UP = 2
 GC = "import gc; gc.enable()"  # timeit disables garbage collection unless its setup enables it
 
 
-def prepare_merge(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_attn_states on a set of buffers."""
-    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"],
-                                         out_lse=t["out_lse"])
-
-
-def prepare_dense(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_states on a set of buffers."""
-    return lambda: ops.merge_states(t["v"], t["s"], out=t["out"], out_lse=t["out_lse"])
-
-
-def prepare_fixup(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.fixup_zero_kv_rows on a set of buffers."""
-    return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"])
-
-
-def prepare_combine(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.combine_split_kv on a set of buffers."""
-    return lambda: ops.combine_split_kv(t["partial"], t["partial_lse"], out=t["out"], out_lse=t["out_lse"])
-
-
-def prepare_ragged(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_states_ragged on a set of buffers."""
-    return lambda: ops.merge_states_ragged(t["v"], t["s"], t["indptr"], out=t["out"], out_lse=t["out_lse"])
-
-
-def prepare_rows_first(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_attn_states with lses [n, H]."""
-    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
-                                         lse_layout="nh")
-
-
 def prepare_threshold(t: Tensors) -> Callable[[], object]:
     """Prepares ops.merge_attn_states on states in which the second half of the rows has no context."""
-    context = t["out"].shape[0] // 2
-    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
-                                         context_rows=context)
+    return calling(ops.merge_attn_states, PAIR, outs=OUTS, context_rows=t["out"].shape[0] // 2)(t)
 
 
 def prepare_fp8(t: Tensors) -> Callable[[], object]:
     """Prepares ops.merge_attn_states into fp8, without an lse."""
-    out_format = ops.Fp8(t["scale"])
-    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], return_lse=False,
-                                         out_format=out_format)
+    return calling(ops.merge_attn_states, PAIR, outs="out", return_lse=False, out_format=ops.Fp8(t["scale"]))(t)
 
 
 def prepare_in_place(t: Tensors) -> Callable[[], object]:
     """Prepares ops.merge_state_in_place in base 2. The call passes a mask only if the mask excludes rows."""
     mask = t["mask"] if not bool(t["mask"].all()) else None
-    return lambda: ops.merge_state_in_place(t["v"], t["s"], t["v_other"], t["s_other"], mask, base="2")
-
-
-def prepare_fixup_rows_first(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.fixup_zero_kv_rows with lses [n, H]."""
-    return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], lse_layout="nh")
+    return calling(ops.merge_state_in_place, "v s v_other s_other", mask, base="2")(t)
 
 
 def prepare_mask(t: Tensors) -> Callable[[], object]:
     """Prepares ops.mask_empty_context if the buffers include rows (`out`), else ops.mask_empty_context_lse."""
-    starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
-        return lambda: ops.mask_empty_context(t["out"], t["lse"], *starts)
-    return lambda: ops.mask_empty_context_lse(t["lse"], *starts)
+        return calling(ops.mask_empty_context, "out lse query_start_loc context_start_loc")(t)
+    return calling(ops.mask_empty_context_lse, "lse query_start_loc context_start_loc")(t)
 
 
+OUTS = "out out_lse"
+MERGE = calling(ops.merge_attn_states, PAIR, outs=OUTS)
+MERGE_STATES = calling(ops.merge_states, "v s", outs=OUTS)
+FIXED = "out lse kv_lens cu_seqlens"
 OURS: dict[str, Prepare] = {
-    "merge": prepare_merge, "shapes": prepare_merge, "rows_first": prepare_rows_first, "threshold": prepare_threshold, "merge_fp8": prepare_fp8,
-    "in_place": prepare_in_place, "n_way": prepare_dense, "states": prepare_dense, "combine": prepare_combine, "ragged": prepare_ragged,
-    "fixup": prepare_fixup, "fixup_rows_first": prepare_fixup_rows_first, "mask": prepare_mask,
+    "merge": MERGE, "shapes": MERGE, "rows_first": calling(ops.merge_attn_states, PAIR, outs=OUTS, lse_layout="nh"),
+    "threshold": prepare_threshold, "merge_fp8": prepare_fp8, "in_place": prepare_in_place, "n_way": MERGE_STATES, "states": MERGE_STATES,
+    "combine": calling(ops.combine_split_kv, "partial partial_lse", outs=OUTS),
+    "ragged": calling(ops.merge_states_ragged, "v s indptr", outs=OUTS), "fixup": calling(ops.fixup_zero_kv_rows, FIXED),
+    "fixup_rows_first": calling(ops.fixup_zero_kv_rows, FIXED, lse_layout="nh"), "mask": prepare_mask,
 }
+"""How mlafix's function is prepared on a set of buffers, by group."""
 
 
 def compile_to_cubin(variant: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 import torch
-from work import Prepare, Tensors
+from work import PAIR, Prepare, calling
 
 
 def merge(out: torch.Tensor, out_lse: torch.Tensor, prefix: torch.Tensor, prefix_lse: torch.Tensor, suffix: torch.Tensor,
@@ -60,25 +60,12 @@ def ragged(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: torch.T
     out_lse.copy_(top + torch.log(total))
 
 
-FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
-    "merge": (merge, ("out", "out_lse", "prefix", "prefix_lse", "suffix", "suffix_lse")),
-    "n_way": (merge_dense, ("out", "out_lse", "v", "s")),
-    "combine": (combine, ("out", "out_lse", "partial", "partial_lse")),
-    "ragged": (ragged, ("out", "out_lse", "v", "s", "indptr")),
-    "fixup": (fixup, ("out", "lse", "kv_lens", "cu_seqlens")),
-    "fixup_rows_first": (fixup_rows_first, ("out", "lse", "kv_lens", "cu_seqlens")),
+FUNCTIONS: dict[str, tuple[Callable[..., None], str]] = {
+    "merge": (merge, f"out out_lse {PAIR}"), "n_way": (merge_dense, "out out_lse v s"), "combine": (combine, "out out_lse partial partial_lse"),
+    "ragged": (ragged, "out out_lse v s indptr"), "fixup": (fixup, "out lse kv_lens cu_seqlens"),
+    "fixup_rows_first": (fixup_rows_first, "out lse kv_lens cu_seqlens"),
 }
 """The function of each group, and the names of its arguments in a set of buffers."""
-
-
-def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Prepare:
-    """Returns a preparation that calls the function on the tensors with these names."""
-
-    def prepare(tensors: Tensors) -> Callable[[], object]:
-        args = [tensors[name] for name in names]
-        return lambda: function(*args)
-
-    return prepare
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
@@ -87,7 +74,7 @@ def baselines_of(group: str) -> dict[str, Prepare]:
     if group not in FUNCTIONS:
         return {}
     function, names = FUNCTIONS[group]
-    baselines = {"torch": prepare_with(function, names)}
+    baselines = {"torch": calling(function, names)}
     if group not in ("combine", "ragged", "fixup_rows_first"):
-        baselines["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
+        baselines["torch.compile"] = calling(torch.compile(function, dynamic=False), names)
     return baselines

@@ -14,9 +14,24 @@ NAMES = {torch.bfloat16: "bf16", torch.float16: "f16"}
 Tensors = dict[str, torch.Tensor]
 Prepare = Callable[[Tensors], Callable[[], object]]
 
+PAIR = "prefix prefix_lse suffix suffix_lse"
+"""The names of the tensors of two states."""
+
 
 class Unavailable(Exception):
     """Raised if a baseline cannot run here. The text says why."""
+
+
+def calling(function: Callable[..., object], names: str, *last: object, outs: str = "", **options: object) -> Prepare:
+    """Returns a preparation of a call of `function`. Its arguments are the tensors with these names in a set of buffers,
+    and `last`. Tensors in `outs` are passed by name, and so are `options`."""
+
+    def prepare(t: Tensors) -> Callable[[], object]:
+        args = (*(t[name] for name in names.split()), *last)
+        named = {**{name: t[name] for name in outs.split()}, **options}
+        return (lambda: function(*args, **named)) if named else (lambda: function(*args))
+
+    return prepare
 
 
 @dataclass
