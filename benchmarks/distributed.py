@@ -27,7 +27,6 @@ the slowest rank. Ratios are relative to the reducer.
     copy + fp8         copy + symmetric with fp8 on the wire
     list               mlafix.ops.merge_states_list with the other ranks' memory as plain arguments, without flags; its results are
                        wrong if ranks do not run at the same time
-    list of unit       the merge_states_list of --unit
 """
 
 from __future__ import annotations
@@ -67,11 +66,9 @@ class Case:
         cut, wire: parameters of the reducer.
         device: the device of the buffers.
         quick: whether to use few sets of buffers.
-        unit: see `PeerMemory`.
     """
 
-    def __init__(self, tokens: int, heads: int, dim: int, cut: str, wire: str | None, device: torch.device, quick: bool,
-                 unit: str | None = None) -> None:
+    def __init__(self, tokens: int, heads: int, dim: int, cut: str, wire: str | None, device: torch.device, quick: bool) -> None:
         self.name = f"H={heads} D={dim} T={tokens} cut={cut} wire={wire or 'bf16'}"
         backend = "nccl" if device.type == "cuda" else "gloo"
         self.reducer = Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device, backend=backend)
@@ -99,7 +96,7 @@ class Case:
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
-        self.peers = PeerMemory(tokens, heads, dim, cut, self.sets, device, unit) if symmetric else None
+        self.peers = PeerMemory(tokens, heads, dim, cut, self.sets, device) if symmetric else None
 
     def _blocks(self, count: int, device: torch.device) -> list[Blocks]:
         size = count * block_size(*self.size).total
@@ -237,7 +234,6 @@ def main() -> None:
     parser.add_argument("--shape", type=int, nargs=2, action="append", metavar=("HEADS", "DIM"), help="default: 128 512 and 64 128")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--quick", action="store_true", help="few rounds, small graphs, two sets of buffers")
-    parser.add_argument("--unit", help="a unit with merge_states_list, which is measured beside the library's")
     parser.add_argument("--json", help="a file for the results")
     options = parser.parse_args()
     local, count = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
@@ -249,7 +245,7 @@ def main() -> None:
     results = []
     for heads, dim in options.shape or SHAPES:
         for tokens in options.tokens:
-            case = Case(tokens, heads, dim, options.cut, options.wire, device, options.quick, options.unit)
+            case = Case(tokens, heads, dim, options.cut, options.wire, device, options.quick)
             case.check()
             times = measure(case, device, 5 if options.quick else options.rounds, options.quick)
             results.append(report(case, tokens, times))

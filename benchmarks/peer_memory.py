@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-import mlafix
 from mlafix import ops
 from mlafix.distributed import Reducer
 from mlafix.distributed.ranks import CollectiveRanks
@@ -31,10 +30,9 @@ class PeerMemory:
         cut: the cut of the reducers.
         sets: the number of buffer sets.
         device: the device of this rank.
-        unit: a unit whose `merge_states_list` is also measured, or None.
     """
 
-    def __init__(self, tokens: int, heads: int, dim: int, cut: str, sets: int, device: torch.device, unit: str | None) -> None:
+    def __init__(self, tokens: int, heads: int, dim: int, cut: str, sets: int, device: torch.device) -> None:
         self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
         self.tokens, self.heads, self.dim = tokens, heads, dim
         self.reducers, self.fp8_reducers, self.pushers, self.fp8_pushers = (
@@ -54,7 +52,6 @@ class PeerMemory:
         self.pushed = [reducer.reduce(*one) for reducer, one in zip(self.pushers, self.copies)]
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
-        self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
         # The hand-written kernels use one thread per 16 bytes, and need the same number of rows on each rank.
         self.rows = tokens * heads // (1 if cut == "none" else self.ranks)
         self.own_heads = heads // self.ranks if cut == "heads" else heads
@@ -140,21 +137,11 @@ class PeerMemory:
         arguments = [*self.copies[i], self.sent_tables[i], self.rows, self.rank]
         self.push_alone_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
 
-    def _states(self, i: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
-        return list(pulled.rows.tensors), list(pulled.lses.tensors)
-
     def merge_list(self, i: int) -> None:
         i %= self.sets
         out, lse = self.pulled[i]
-        ops.merge_states_list(*self._states(i), out=out, out_lse=lse)
-
-    def merge_list_of_unit(self, i: int) -> None:
-        i %= self.sets
-        assert self.unit is not None
-        rows, lses = self._states(i)
-        pairs = [tensor for pair in zip(rows, lses) for tensor in pair]
-        self.unit(*self.pulled[i], *pairs, *[None] * (16 - len(pairs)))
+        pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
+        ops.merge_states_list(list(pulled.rows.tensors), list(pulled.lses.tensors), out=out, out_lse=lse)
 
     def steps(self) -> dict[str, Step]:
         steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
@@ -163,8 +150,6 @@ class PeerMemory:
             steps |= {"pull by hand": self.pull, "push by hand": self.push_by_hand, "push alone": self.push_alone}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
-        if self.unit is not None:
-            steps["list of unit"] = self.merge_list_of_unit
         return steps
 
     def _check_bits(self, pull: Step, push: Step) -> None:
