@@ -72,7 +72,8 @@ def main() -> None:
     for n, heads, dim in [(4, 2, 64)] if options.quick else shapes:
         random = torch.Generator(settings.device).manual_seed(n)
         count = settings.count_sets(n * heads * dim * 2)
-        us = medians(settings, [buffers(settings.device, n, heads, dim, random) for _ in range(count)], "check_states")
+        sets = [buffers(settings.device, n, heads, dim, random) for _ in range(count)]
+        us = medians(settings, {name: [one[name] for one in sets] for name in sets[0]}, "check_states")
         cases.append({"tokens": n, "heads": heads, "dim": dim, "us": us})
         print(f"{n:>5} x {heads:>3} x {dim}: " + ", ".join(f"{name} {time:.2f}" for name, time in us.items()), flush=True)
     write_results(options, settings, cases=cases)

@@ -36,7 +36,7 @@ from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "python"))
-from measure import Call, Settings, first_line, measure, read_options, write_results  # noqa: E402
+from measure import Call, Settings, first_line, medians, read_options, write_results  # noqa: E402
 
 EPSILON = 1e-6
 FP8 = torch.float8_e4m3fn
@@ -276,8 +276,7 @@ def timed(settings: Settings, name: str, tokens: int) -> dict[str, float]:
     first = make(Maker(settings.device, tokens), tokens, dim)
     check(name, first)
     sets = [make(Maker(settings.device, seed), tokens, dim) for seed in range(settings.count_sets(first.size))]
-    times = measure(settings, {other: [one.calls[other] for one in sets] for other in first.calls}, "mlafix")
-    return {other: values["median"] for other, values in times.items()}
+    return medians(settings, {other: [one.calls[other] for one in sets] for other in first.calls}, "mlafix")
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ import mlafix
 from mlafix.dsl import DType, In, InOut, Out, assume, distinct, f32, grid, i32, identity, index, load_state, merge, shape, store_state
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
-from measure import measure, read_options, write_results  # noqa: E402
+from measure import medians, read_options, write_results  # noqa: E402
 
 T = DType("T")
 ROWS = 1 << 20
@@ -133,10 +133,9 @@ def main() -> None:
             if not torch.equal(first, written):
                 raise SystemExit(f"{name}: expected the same rows with guards and without, got others")
             bound = {kind: [kernel.bind(*arguments(i)) for i in range(SETS)] for kind, kernel in (("guarded", guarded), ("trusting", trusting))}
-            times = measure(settings, bound, "guarded")
-            medians = {kind: times[kind]["median"] for kind in bound}
-            rows.append({"case": name, "rows": launched, **medians, "ratio": medians["guarded"] / medians["trusting"]})
-            print(f"{name:<20} {launched:>6} rows  guarded {medians['guarded']:8.2f} us  trusting {medians['trusting']:8.2f} us"
+            us = medians(settings, bound, "guarded")
+            rows.append({"case": name, "rows": launched, **us, "ratio": us["guarded"] / us["trusting"]})
+            print(f"{name:<20} {launched:>6} rows  guarded {us['guarded']:8.2f} us  trusting {us['trusting']:8.2f} us"
                   f"  ratio {rows[-1]['ratio']:.3f}", flush=True)
     write_results(options, settings, rows=rows)
 

@@ -166,8 +166,6 @@ def measure(settings: Settings, implementations: dict[str, list[Call]], must: st
     return {name: summarize(values) for name, values in times.items()}
 
 
-def medians(settings: Settings, sets: list[dict[str, Call]], must: str) -> dict[str, float]:
-    """Returns the microseconds per call by name. Each element of `sets` has the calls for one set of buffers. Errors of
-    the implementation `must` are raised."""
-    times = measure(settings, {name: [one[name] for one in sets] for name in sets[0]}, must)
-    return {name: times[name]["median"] for name in sets[0]}
+def medians(settings: Settings, implementations: dict[str, list[Call]], must: str) -> dict[str, float]:
+    """Returns the medians of `measure` in microseconds per call."""
+    return {name: micros["median"] for name, micros in measure(settings, implementations, must).items()}
