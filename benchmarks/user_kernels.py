@@ -27,7 +27,7 @@ from mlafix.dsl import (DType, In, InOut, Out, argmax, bf16, distinct, exp, f8e4
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
 from hadamard import hadamard_128  # noqa: E402
-from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
+from measure import Call, Settings, medians, read_options, write_results  # noqa: E402
 
 T = DType("T")
 SPLITS = 16
@@ -335,58 +335,30 @@ def top2_of_64(m: Maker) -> Any:
     return (top2, (m.empty(torch.float32, n, 2), m.empty(torch.int32, n, 2), m.halves(n, 64)), n * (128 + 16))
 
 
-def cross_entropy_of(m: Maker, size: int) -> Any:
-    n = m.count(2 * size)
-    return (cross_entropy, (m.empty(torch.float32, n), m.empty(torch.int32, n), m.halves(n, size), m.integers(size, n)), n * 2 * size)
+def cross_entropy_of(size: int) -> Case:
+    def make(m: Maker) -> Any:
+        n = m.count(2 * size)
+        return (cross_entropy, (m.empty(torch.float32, n), m.empty(torch.int32, n), m.halves(n, size), m.integers(size, n)), n * 2 * size)
+
+    return make
 
 
-@case
-def cross_entropy_32000(m: Maker) -> Any:
-    return cross_entropy_of(m, 32000)
+def softmax_of(kernel: mlafix.Kernel, size: int) -> Case:
+    def make(m: Maker) -> Any:
+        n = m.count(4 * size)
+        return kernel, (m.empty(torch.bfloat16, n, size), m.halves(n, size)), n * 4 * size
 
-
-@case
-def cross_entropy_128256(m: Maker) -> Any:
-    return cross_entropy_of(m, 128256)
+    return make
 
 
 def greedy_of(m: Maker, n: int) -> Any:
     return greedy, (m.empty(torch.int32, n), m.rows(n, 128256)), n * 4 * 128256
 
 
-@case
-def greedy_128256(m: Maker) -> Any:
-    return greedy_of(m, m.count(4 * 128256))
-
-
-@case
-def greedy_128256_of_16_rows(m: Maker) -> Any:
-    return greedy_of(m, 8 if m.quick else 16)
-
-
-def softmax_of(m: Maker, kernel: Any, size: int) -> Any:
-    n = m.count(4 * size)
-    return kernel, (m.empty(torch.bfloat16, n, size), m.halves(n, size)), n * 4 * size
-
-
-@case
-def softmax_32000(m: Maker) -> Any:
-    return softmax_of(m, softmax, 32000)
-
-
-@case
-def softmax_bounded_32000(m: Maker) -> Any:
-    return softmax_of(m, softmax_bounded, 32000)
-
-
-@case
-def softmax_bounded_4096(m: Maker) -> Any:
-    return softmax_of(m, softmax_bounded, 4096)
-
-
-@case
-def softmax_bounded_2048(m: Maker) -> Any:
-    return softmax_of(m, softmax_bounded, 2048)
+CASES |= {"cross_entropy_32000": cross_entropy_of(32000), "cross_entropy_128256": cross_entropy_of(128256),
+          "greedy_128256": lambda m: greedy_of(m, m.count(4 * 128256)), "greedy_128256_of_16_rows": lambda m: greedy_of(m, 8 if m.quick else 16),
+          "softmax_32000": softmax_of(softmax, 32000),
+          **{f"softmax_bounded_{size}": softmax_of(softmax_bounded, size) for size in (32000, 4096, 2048)}}
 
 
 @case
@@ -451,27 +423,19 @@ def make_cache(m: Maker) -> tuple[tuple[torch.Tensor, ...], int]:
     return (*rows, m.permutation(pages).view(batch, -1), lens), 2 * pages * page * 8 * 256
 
 
-@case
-def decode_paged(m: Maker) -> Any:
-    cache, size = make_cache(m)
-    out = m.empty(torch.float32, 64, 8, SPLITS, 128), m.empty(torch.float32, 64, 8, SPLITS)
-    return decode_split, (*out, m.halves(64, 8, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
+def decode_of(kernel: mlafix.Kernel, *queries: int) -> Case:
+    """Returns the case of a decode. `queries` is the number of queries of a key head, or absent for a kernel of one."""
+
+    def make(m: Maker) -> Any:
+        cache, size = make_cache(m)
+        out = m.empty(torch.float32, 64, 8, *queries, SPLITS, 128), m.empty(torch.float32, 64, 8, *queries, SPLITS)
+        return kernel, (*out, m.halves(64, 8, *queries, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
+
+    return make
 
 
-def make_group(m: Maker, kernel: mlafix.Kernel, queries: int) -> Any:
-    cache, size = make_cache(m)
-    out = m.empty(torch.float32, 64, 8, queries, SPLITS, 128), m.empty(torch.float32, 64, 8, queries, SPLITS)
-    return kernel, (*out, m.halves(64, 8, queries, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
-
-
-@case
-def decode_paged_of_4_queries(m: Maker) -> Any:
-    return make_group(m, decode_of_4, 4)
-
-
-@case
-def decode_paged_of_8_queries(m: Maker) -> Any:
-    return make_group(m, decode_of_8, 8)
+CASES |= {"decode_paged": decode_of(decode_split), "decode_paged_of_4_queries": decode_of(decode_of_4, 4),
+          "decode_paged_of_8_queries": decode_of(decode_of_8, 8)}
 
 
 @case
@@ -506,8 +470,7 @@ def main() -> None:
     cases: list[dict[str, Any]] = []
     for name in CASES:
         calls, size = make_calls(settings, name, options.quick)
-        times = measure(settings, calls, "kernel")
-        us = {what: times[what]["median"] for what in calls}
+        us = medians(settings, calls, "kernel")
         roof = min(us["torch's copy"], us["copy"])
         cases.append({"kernel": name, "bytes": size, "us": us, "of_roof": round(roof / us["kernel"], 3)})
         print(f"{name:<24} {size / 1e6:6.1f} MB  {us['kernel']:8.2f} us, copy {roof:8.2f}  of the roof: {roof / us['kernel']:.3f}", flush=True)
