@@ -5,17 +5,140 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Options.h"
 #include "Report.h"
 #include "StandardOutput.h"
 #include "StreamPtx.h"
+#include "cuda/Driver.h"
 
 #include <cstdio>
+#include <map>
+#include <regex>
 #include <set>
 #include <stdexcept>
 #include <unistd.h>
 
 using namespace mlafix::bench;
+
+namespace {
+
+struct Options {
+  std::string units; ///< "": bench-units beside the program's folder
+  mlafix_device device = {MLAFIX_CPU, 0};
+  std::regex cases;
+  bool isFiltered = false; ///< true if --case was given
+  std::string baselines, json;
+  int64_t rotate = -1; ///< in MiB; -1: three times the cache size
+  int rounds = 0;      ///< 0: --rounds was not given
+  bool list = false, listUnits = false;
+  bool streamPtx = false, dependentStreamPtx = false;
+  bool help = false, quick = false;
+
+  Settings settings() const {
+    Settings settings;
+    settings.rounds = rounds ? rounds : quick ? 9 : 31;
+    settings.replayMicros = quick ? 300 : 1000;
+    settings.hasBaselines = !baselines.empty();
+    return settings;
+  }
+};
+
+const char *const usage =
+    R"(mlafix-bench [options]   times the kernels against the machine's own stream roof
+
+  --device DEVICE   cpu (default) or cuda:N
+  --units DIR       folder of the compiled kernels, one KERNEL.mlafix each
+                    (default: bench-units beside the folder of mlafix-bench)
+  --case REGEX      only cases whose name holds a match of REGEX
+  --rivals FILE     cubin, fatbin or PTX of baselines to measure in the same run
+                    (benchmarks/rivals.cu is ours, benchmarks/README.md says how
+                    to bring others); cuda:N only
+  --json FILE       write the results (docs/Benchmark.md describes them)
+  --rounds N        replays of each implementation that count (default 31)
+  --rotate MIB      memory that the buffers of a case cover at least, so that no
+                    cache holds them (default: three times the last cache)
+  --quick           fewer and shorter replays
+  --list            list the cases and measure nothing
+  --list-units      list the kernels and specialisations that the cases use
+  --stream-ptx      print the stream kernels that make a GPU's roof
+  --dependent-stream-ptx
+                    print those of the roof with dependent launch
+  --help            this text
+
+Exits with 1 where a kernel of ours gave a wrong result or nothing could be
+measured, with 2 where the command line is wrong.
+)";
+
+int64_t parseNumber(const std::string &option, const std::string &text,
+                    int64_t least, int64_t most) {
+  bool isNumber = !text.empty() && text.size() <= 9 &&
+                  text.find_first_not_of("0123456789") == text.npos;
+  int64_t value = isNumber ? std::stoll(text) : -1;
+  if (value < least || value > most)
+    throw std::runtime_error(option + ": expected a number from " +
+                             std::to_string(least) + " to " +
+                             std::to_string(most) + ", got \"" + text + "\"");
+  return value;
+}
+
+std::regex parseCases(const std::string &text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error &) {
+    throw std::runtime_error("--case: expected a regular expression, got \"" +
+                             text + "\"");
+  }
+}
+
+/// Parses the command line. Throws std::runtime_error for invalid options.
+Options parseOptions(int argc, const char *const *argv) {
+  Options options;
+  const std::map<std::string, bool *> flags = {
+      {"--list", &options.list},
+      {"--list-units", &options.listUnits},
+      {"--stream-ptx", &options.streamPtx},
+      {"--dependent-stream-ptx", &options.dependentStreamPtx},
+      {"--help", &options.help},
+      {"--quick", &options.quick}};
+  const std::map<std::string, std::string *> texts = {
+      {"--device", nullptr},     {"--units", &options.units},
+      {"--case", nullptr},       {"--rivals", &options.baselines},
+      {"--json", &options.json}, {"--rounds", nullptr},
+      {"--rotate", nullptr}};
+  for (int i = 1; i < argc; ++i) {
+    std::string option = argv[i];
+    if (auto flag = flags.find(option); flag != flags.end()) {
+      *flag->second = true;
+      continue;
+    }
+    size_t equals = option.find('=');
+    std::string name = option.substr(0, equals), value;
+    auto text = texts.find(name);
+    if (text == texts.end())
+      throw std::runtime_error("expected an option that --help lists, got \"" +
+                               option + "\"");
+    if (equals != option.npos)
+      value = option.substr(equals + 1);
+    else if (i + 1 < argc)
+      value = argv[++i];
+    if (value.empty())
+      throw std::runtime_error(name + ": expected a value, got none");
+    if (text->second) {
+      *text->second = value;
+    } else if (name == "--device") {
+      options.device = mlafix::tools::parseDevice(value);
+    } else if (name == "--rounds") {
+      options.rounds = int(parseNumber(name, value, 1, 10000));
+    } else if (name == "--rotate") {
+      options.rotate = parseNumber(name, value, 1, 1 << 20);
+    } else {
+      options.cases = parseCases(value);
+      options.isFiltered = true;
+    }
+  }
+  return options;
+}
+
+} // namespace
 
 /// Returns the path of the folder bench-units beside this program's folder.
 static std::string defaultUnits() {
@@ -62,7 +185,7 @@ static int run(const Options &options, const std::vector<Case> &cases) {
                     : "cuda:" + std::to_string(options.device.ordinal);
   info.machine = machine->name();
   info.cacheBytes = machine->cacheBytes();
-  info.settings = options.settings;
+  info.settings = options.settings();
   info.settings.rotate =
       options.rotate < 0 ? 3 * info.cacheBytes : options.rotate << 20;
   printTableHead(info);
