@@ -58,6 +58,18 @@ View Case::add(mlafix_dtype type, std::vector<int64_t> sizes, Content content,
   return {static_cast<int>(buffers.size() - 1), 0, sizes, rowMajor(sizes)};
 }
 
+void Case::addBaseline(const std::string &name, const Launch &launch,
+                       const std::string &against) {
+  implementations.push_back({name, true, false, against, {launch}});
+}
+
+void Case::addBaselines(const std::string &name, Launch launch) {
+  addBaseline(name, launch);
+  launch.function += "_dependent";
+  implementations.push_back(
+      {name + ", dependent", true, true, "mlafix, dependent", {launch}});
+}
+
 int64_t Case::bytesPerSet() const {
   int64_t bytes = 0;
   for (const Buffer &buffer : buffers)

@@ -135,6 +135,11 @@ struct Case {
   /// Adds a buffer and returns a view of the whole buffer.
   View add(mlafix_dtype type, std::vector<int64_t> sizes, Content content,
            std::vector<double> values = {});
+  /// Adds a baseline whose time is compared with that of `against`.
+  void addBaseline(const std::string &name, const Launch &launch,
+                   const std::string &against = "mlafix");
+  /// Adds a baseline, and its variant for dependent launch.
+  void addBaselines(const std::string &name, Launch launch);
   int64_t bytesPerSet() const;
 };
 

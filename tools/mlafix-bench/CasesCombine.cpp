@@ -15,15 +15,6 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Adds a baseline, and its variant for dependent launch.
-void addBaseline(Case &work, const std::string &name, const Launch &launch) {
-  Launch dependent = launch;
-  dependent.function += "_dependent";
-  work.implementations.push_back({name, true, false, "mlafix", {launch}});
-  work.implementations.push_back(
-      {name + ", dependent", true, true, "mlafix, dependent", {dependent}});
-}
-
 /// Adds the hand-written combines. In the first, a block has a tile of rows and
 /// columns. In the second, a block has one row, and its warps share the splits.
 void addCombineBaselines(Case &work, std::vector<Argument> args,
@@ -38,11 +29,11 @@ void addCombineBaselines(Case &work, std::vector<Argument> args,
   tiles.gridX = uint32_t((numRows + tile - 1) / tile);
   tiles.gridY = uint32_t(dim / columns);
   tiles.threads = threads;
-  addBaseline(work, "cuda", tiles);
+  work.addBaselines("cuda", tiles);
   Launch shared = {"combine_shared_" + shape, "", args};
   shared.gridX = uint32_t(numRows);
   shared.threads = 256;
-  addBaseline(work, "cuda, shared", shared);
+  work.addBaselines("cuda, shared", shared);
 }
 
 /// Combines the f32 partials [S, B, 1, H, D] of a split-KV decode to bf16. The
@@ -110,9 +101,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   work.implementations =
       ours({{"merge_states_ragged", bindingsOf(heads, dim, "T=f16"), args}});
   args.push_back(n);
-  addBaseline(work, "cuda",
-              {"merge_ragged_f16_" + shaped(heads, dim), "", args,
-               n * heads * dim / 8});
+  work.addBaselines("cuda", {"merge_ragged_f16_" + shaped(heads, dim), "", args,
+                             n * heads * dim / 8});
   int64_t rowBytes = heads * (dim * 2 + 4);
   work.traffic = {total * rowBytes + (n + 1) * 4, n * rowBytes};
   MergeCheck check = {MLAFIX_F16, out, outLse};

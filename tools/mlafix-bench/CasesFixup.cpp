@@ -86,12 +86,11 @@ Case makeFixup(const std::string &name,
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
-  work.implementations.push_back({"cuda, scan", true, false, "mlafix", {scan}});
+  work.addBaseline("cuda, scan", scan);
   // The number of blocks of "cuda, grid" grows with the longest sequence. Leave
   // this baseline out if it would take most of the time of the benchmark.
   if (batch.longest * count <= 8 << 20)
-    work.implementations.push_back(
-        {"cuda, grid", true, false, "mlafix", {grid}});
+    work.addBaseline("cuda, grid", grid);
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
   work.hasRoof = batch.dead > 0;
   work.check =

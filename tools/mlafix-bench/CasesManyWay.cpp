@@ -111,12 +111,6 @@ void addPairs(Case &work, const std::vector<States> &inputs,
   }
 }
 
-void addBaseline(Case &work, const std::string &baselineFunction,
-                 std::vector<Argument> baselineArgs, int64_t items) {
-  Launch baseline = {baselineFunction, "", std::move(baselineArgs), items};
-  work.implementations.push_back({"cuda", true, false, "mlafix", {baseline}});
-}
-
 /// Merges K (`ways`) separate states in one launch. mlafix's code is for up to
 /// eight states if `isOpen` is true, and for exactly K otherwise.
 Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
@@ -144,8 +138,8 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
     addPairs(work, inputs, {out, outLse});
     addPairs(work, inputs, {out, outLse}, /*isBaseline=*/true);
   }
-  addBaseline(work, baselineName("list", ways, heads, dim), baselineArgs,
-              n * heads * dim / 8);
+  work.addBaseline("cuda", {baselineName("list", ways, heads, dim), "",
+                            baselineArgs, n * heads * dim / 8});
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkMerge({MLAFIX_BF16, out, outLse, inputs});
   return work;
@@ -167,8 +161,10 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
       {{"merge_states", bindingsOf(heads, dim), {out, outLse, rows, lse}}});
   if (hasPairs)
     addPairs(work, inputs, {out, outLse});
-  addBaseline(work, baselineName("dense", ways, heads, dim),
-              {out, outLse, rows, lse, n}, n * heads * dim / 8);
+  work.addBaseline("cuda", {baselineName("dense", ways, heads, dim),
+                            "",
+                            {out, outLse, rows, lse, n},
+                            n * heads * dim / 8});
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkMerge({MLAFIX_BF16, out, outLse, inputs});
   return work;

@@ -26,7 +26,6 @@ struct MergeShape {
   Place place = Place::Separate;
   bool isFp8 = false;     ///< true: the result is fp8, with a scale
   int64_t headStride = 0; ///< head stride of the prefix; 0: equal to `dim`
-  bool hasBaselines = true;
 
   mlafix_dtype outType() const { return isFp8 ? MLAFIX_F8E4M3FN : type; }
 };
@@ -96,21 +95,11 @@ void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
   Launch baseline = {baselineName(shape), "", baselineArgs};
   int64_t width = mlafix_dtype_size(shape.type);
   baseline.items = shape.n * shape.heads * shape.dim * width / 16;
-  auto variant = [&](const char *suffixText) {
-    Launch launch = baseline;
-    launch.function += suffixText;
-    return std::vector<Launch>{launch};
-  };
-  if (shape.hasBaselines) {
-    work.implementations.push_back(
-        {"cuda", true, false, "mlafix", variant("")});
-    work.implementations.push_back({"cuda, dependent", true, true,
-                                    "mlafix, dependent",
-                                    variant("_dependent")});
-    work.implementations.push_back({"cuda, lse first", true, false,
-                                    "mlafix, dependent",
-                                    variant("_lse_first")});
-  }
+  if (shape.headStride)
+    return; // baselines need contiguous rows
+  work.addBaselines("cuda", baseline);
+  baseline.function += "_lse_first";
+  work.addBaseline("cuda, lse first", baseline, "mlafix, dependent");
 }
 
 Case makeMerge(const MergeShape &shape) {
@@ -194,7 +183,6 @@ static void addPlainMerges(const Add &add) {
   MergeShape strided = {"merge/kimi_k26_head_stride_192/n4096", MLAFIX_BF16,
                         4096, 128, 128};
   strided.headStride = 192;
-  strided.hasBaselines = false; // baselines need contiguous rows
   add(strided);
 }
 
