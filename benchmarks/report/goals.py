@@ -61,30 +61,24 @@ def merge(n: int) -> str:
     return f"merge/bf16_h128_d128/n{n}"
 
 
-def roof_of_large_merges(run: Run) -> Value:
-    """Returns the smallest percentage of the roof that merges of 4096 and 8192 tokens reach."""
-    cases = [run.case(merge(n)) for n in (4096, 8192)]
-    return worst(percent_of_roof(case, "ours", "roof") for case in cases if case)
+def of_roof(cases: Iterable[dict[str, Any] | None], field: str = "roof") -> Value:
+    """Returns the smallest percentage of a roof that some cases reach."""
+    return worst(percent_of_roof(case, "ours", field) for case in cases if case)
 
 
-def of_dependent_roof(name: str) -> Callable[[Run], Value]:
-    """Returns a function that returns the percentage of the roof with dependent launch that a case reaches."""
-
-    def ask(run: Run) -> Value:
-        case = run.case(name)
-        return percent_of_roof(case, "ours", "roof_dependent") if case else None
-
-    return ask
+def large(cases: Iterable[dict[str, Any]], least: float) -> Iterable[dict[str, Any]]:
+    """Returns the cases that move at least this number of bytes."""
+    return (case for case in cases if total_bytes(case) >= least)
 
 
 def large_shapes_over_baseline(run: Run) -> Value:
     """Returns the smallest factor by which mlafix is faster than the best hand-written form of the same shape, over
     shapes of at least 100 MB."""
     ratios: list[Value] = []
-    for case in [*run.cases("merge/"), *run.cases("merge_fp8/")]:
+    for case in large([*run.cases("merge/"), *run.cases("merge_fp8/")], 100e6):
         baselines = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
         ours = time_of(case, "ours")
-        if total_bytes(case) >= 100e6 and baselines and ours:
+        if baselines and ours:
             ratios.append(min(baselines) / ours)
     return worst(ratios)
 
@@ -147,39 +141,23 @@ def over_roof(name: str) -> Callable[[Run], Value]:
     return ask
 
 
-def fill_roof(run: Run) -> Value:
-    """Returns the smallest percentage of the roof that fixups of 250 MB and more reach."""
-    cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 250e6]
-    return worst(percent_of_roof(case, "ours", "roof") for case in cases)
-
-
-def cpu_roof(results: Results) -> Value:
-    """Returns the smallest percentage of the CPU's roof that merges of 400 MB and more reach."""
-    if not results.cpu:
-        return None
-    cases = [case for case in results.cpu.cases("merge/bf16_h128_d128/") if total_bytes(case) >= 400e6]
-    return worst(percent_of_roof(case, "ours", "roof") for case in cases)
-
-
 def python_host(name: str) -> Callable[[Results], Value]:
     """Returns a function that returns the microseconds per call on the host."""
     return lambda results: results.python.host(name) if results.python else None
 
 
 def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
-    """Returns a function that returns the host time of a call relative to another call in the same run."""
+    """Returns a function that returns the host time of a call relative to another call in the same run: from Python, or
+    from C for launches of mlafix-bench."""
 
     def ask(results: Results) -> Value:
-        ours, theirs = (python_host(call)(results) for call in (name, other))
-        return ours / theirs if ours and theirs else None
+        for run in filter(None, (results.python, results.gpu)):
+            ours, theirs = run.host(name), run.host(other)
+            if ours and theirs:
+                return ours / theirs
+        return None
 
     return ask
-
-
-def over_driver(results: Results) -> Value:
-    """Returns the host time of a checked launch from C relative to the driver's own launch."""
-    ours, alone = (results.gpu.host(name) if results.gpu else None for name in ("mlafix_launch, all checks", "the driver alone"))
-    return ours / alone if ours and alone else None
 
 
 def against_engine(engine: str, *prefixes: str) -> Callable[[Results], Value]:
@@ -205,12 +183,12 @@ COMBINES = tuple(f"combine/f32_s{splits}_h16_d{dim}/b64" for splits, dim in ((32
 
 def all_goals() -> list[Goal]:
     """Returns all goals in the order of the table."""
-    goals = [Goal("merge bf16, H = D = 128, 4096 tokens and more, of the 2R1W roof", 97.5, "%", on_gpu(roof_of_large_merges))]
+    goals = [Goal("merge bf16, H = D = 128, 4096 tokens and more, of the 2R1W roof", 97.5, "%", on_gpu(lambda run: of_roof(run.case(merge(n)) for n in (4096, 8192))))]
     for n in (16, 64, 256, 1024):
         goals.append(Goal(f"merge, {n} tokens, in a chain with dependent launch, against hand-written CUDA with the same", 1, "x",
                           on_gpu(lambda run, n=n: run.ratio(merge(n), "cuda, dependent", "ours"))))
     for n in (16, 64, 256):
-        goals.append(Goal(f"merge, {n} tokens, of the roof with dependent launch", 95, "%", on_gpu(of_dependent_roof(merge(n)))))
+        goals.append(Goal(f"merge, {n} tokens, of the roof with dependent launch", 95, "%", on_gpu(lambda run, n=n: of_roof([run.case(merge(n))], "roof_dependent"))))
     for n, times in ((16, 1.5), (64, 1.28), (256, 1.12), (1024, 1.04)):
         goals.append(Goal(f"merge, {n} tokens, against hand-written CUDA that waits for the lse first", times, "x",
                           on_gpu(lambda run, n=n: run.ratio(merge(n), "cuda, lse first", "ours"))))
@@ -225,7 +203,7 @@ def all_goals() -> list[Goal]:
              on_gpu(against_whole_merge("half_in_place")), most=True),
         *(Goal(f"{ways} states in one launch, against the chain of {text}, in place or not: the slowest size", times, "x", on_gpu(over_pairs(ways, chains)))
           for ways, times in ((4, 2.0), (8, 2.5)) for text, chains in (("hand-written pairs", BASELINE_CHAINS), ("our pairs", CHAINS))),
-        Goal("fixup, all rows dead, 250 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
+        Goal("fixup, all rows dead, 250 MB and more, of the fill roof", 92, "%", on_gpu(lambda run: of_roof(large(run.cases("fixup/all_dead"), 250e6)))),
         Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead, in times of its faster roof", 2, "x", on_gpu(over_roof("fixup/short_dead_16384_and_255x1")),
              most=True),
         Goal("fixup, nothing dead, in times of an empty launch: the slowest batch", 2, "x", on_gpu(none_dead), most=True),
@@ -243,7 +221,8 @@ def all_goals() -> list[Goal]:
     for text, engine, prefixes in ENGINE_GOALS:
         goals.append(Goal(f"against {text}: the slowest case", 0.98, "x", against_engine(engine, *prefixes)))
     goals += [
-        Goal("host time of a launch, C, with checks, in times of the driver's own launch", 1.25, "x", over_driver, most=True),
+        Goal("host time of a launch, C, with checks, in times of the driver's own launch", 1.25, "x",
+             host_ratio("mlafix_launch, all checks", "the driver alone"), most=True),
         Goal("host time of a launch, Python, pre-bound, in times of Triton's", 0.25, "x", host_ratio("bound(stream)", "triton"), most=True),
         Goal("host time of a launch, Python, torch tensors, in times of Triton's", 0.4, "x", host_ratio("ops.merge_attn_states, outputs given", "triton"),
              most=True),
@@ -252,6 +231,7 @@ def all_goals() -> list[Goal]:
         Goal("host time of a merge, outputs allocated, in times of torch's two empty", 1.25, "x",
              host_ratio("ops.merge_attn_states, outputs allocated", "torch.empty, two outputs"), most=True),
         Goal("kernel text to cubin, warm, one variant", 25000, "us", python_host("compile to cubin, one variant"), most=True),
-        Goal("CPU, merge of 400 MB and more, of the machine's stream roof", 85, "%", cpu_roof),
+        Goal("CPU, merge of 400 MB and more, of the machine's stream roof", 85, "%",
+             lambda results: of_roof(large(results.cpu.cases("merge/bf16_h128_d128/"), 400e6)) if results.cpu else None),
     ]
     return goals
