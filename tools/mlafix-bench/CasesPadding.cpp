@@ -19,24 +19,17 @@ namespace {
 constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
-/// Appends the number of live rows to `args`: as a scalar, or as a tensor on
-/// the device.
-void addCount(std::vector<Argument> &args, Case &work, int64_t live,
-              bool isOnDevice) {
+/// Sets the launches of a kernel that gets the number of live rows after
+/// `args`: as a scalar, or as a tensor on the device.
+void launchCounted(Case &work, const char *kernel, std::string bindings,
+                   std::vector<Argument> args, int64_t live, bool isOnDevice) {
   args.push_back(isOnDevice ? int64_t(0) : live);
   args.push_back(
       isOnDevice ? work.add(MLAFIX_I32, {1}, Content::Values, {double(live)})
                  : Argument());
-}
-
-/// Returns a launch of the specialisation that gets the number of live rows as
-/// addCount() passes it.
-Launch countedLaunch(const char *kernel, std::string bindings, bool isOnDevice,
-                     std::vector<Argument> args) {
-  if (!bindings.empty())
-    bindings += ",";
+  bindings += bindings.empty() ? "" : ",";
   bindings += isOnDevice ? "live_rows_at=present" : "live_rows_at=absent";
-  return {kernel, bindings, std::move(args)};
+  work.implementations = ours({{kernel, bindings, std::move(args)}});
 }
 
 std::string caseName(const char *kernel, bool isOnDevice) {
@@ -51,10 +44,7 @@ Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
               std::to_string(live) + "_of_" + std::to_string(capacity);
   View out = work.add(MLAFIX_BF16, {capacity, heads, dim}, Content::Payload);
   View lse = work.add(MLAFIX_F32, {heads, capacity}, Content::Lse);
-  std::vector<Argument> args = {out, lse};
-  addCount(args, work, live, isOnDevice);
-  work.implementations =
-      ours({countedLaunch("fill_pad_rows", bindings, isOnDevice, args)});
+  launchCounted(work, "fill_pad_rows", bindings, {out, lse}, live, isOnDevice);
   work.traffic = {0, (capacity - live) * heads * (dim * 2 + 4)};
   // At the small shapes of serving, the launch takes most of the time, so a
   // comparison with the roof says nothing about the kernel.
@@ -77,10 +67,7 @@ Case makeClearFlags(int64_t capacity, int64_t live, bool isOnDevice) {
               std::to_string(live) + "_of_" + std::to_string(capacity);
   View flags = work.add(MLAFIX_BOOL, {capacity}, Content::Values,
                         alternating(capacity, 1, 0));
-  std::vector<Argument> args = {flags};
-  addCount(args, work, live, isOnDevice);
-  work.implementations =
-      ours({countedLaunch("clear_pad_flags", "", isOnDevice, args)});
+  launchCounted(work, "clear_pad_flags", "", {flags}, live, isOnDevice);
   work.traffic = {0, capacity - live};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -100,10 +87,8 @@ Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
                            alternating(capacity, 100, 700));
   View prompt = work.add(MLAFIX_I32, {capacity}, Content::Values,
                          alternating(capacity, 500, 500));
-  std::vector<Argument> args = {flags, computed, prompt};
-  addCount(args, work, live, isOnDevice);
-  work.implementations =
-      ours({countedLaunch("mark_prefilling", "I=i32", isOnDevice, args)});
+  launchCounted(work, "mark_prefilling", "I=i32", {flags, computed, prompt},
+                live, isOnDevice);
   work.traffic = {live * 8, capacity};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -127,10 +112,8 @@ Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
     lens.push_back(
         double((i * 7919) % 202752)); // the longest context of GLM-5.1
   View seqLens = work.add(MLAFIX_I32, {decodes}, Content::Values, lens);
-  std::vector<Argument> args = {out, seqLens};
-  addCount(args, work, live, isOnDevice);
-  work.implementations =
-      ours({countedLaunch("expand_context_lens", "", isOnDevice, args)});
+  launchCounted(work, "expand_context_lens", "", {out, seqLens}, live,
+                isOnDevice);
   work.traffic = {live * 4, decodes * next * 4};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
