@@ -12,7 +12,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -43,46 +42,29 @@ std::string indicesText(int64_t position, const std::vector<int64_t> &shape) {
   return text;
 }
 
-Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
+Scalar parseScalar(const mlafix_arg_info &info, const std::string &text) {
   const char *begin = text.c_str();
   char *end = nullptr;
   errno = 0;
   if (info.kind == MLAFIX_ARG_BOOL) {
     if (text == "true" || text == "1")
-      return Arg(true);
+      return true;
     if (text == "false" || text == "0")
-      return Arg(false);
+      return false;
     wrong(info.name, "expected true or false, got \"" + text + "\"");
   }
   if (info.kind == MLAFIX_ARG_F32) {
     float value = std::strtof(begin, &end);
     if (*end || end == begin)
       wrong(info.name, "expected a number, got \"" + text + "\"");
-    return Arg(value);
+    return value;
   }
   long long value = std::strtoll(begin, &end, 10);
   if (*end || end == begin || errno == ERANGE ||
       (info.kind == MLAFIX_ARG_I32 && value != static_cast<int32_t>(value)))
     wrong(info.name, std::string("expected an integer that fits ") +
                          info.dtype_name + ", got \"" + text + "\"");
-  return Arg(static_cast<int64_t>(value));
-}
-
-/// Returns the scalar as JSON. parseScalar() must accept the text.
-std::string describeScalar(const mlafix_arg_info &info,
-                           const std::string &text) {
-  if (info.kind == MLAFIX_ARG_BOOL)
-    return text == "true" || text == "1" ? "true" : "false";
-  if (info.kind != MLAFIX_ARG_F32)
-    return std::to_string(std::strtoll(text.c_str(), nullptr, 10));
-  float value = std::strtof(text.c_str(), nullptr);
-  if (std::isnan(value))
-    return "\"nan\"";
-  if (std::isinf(value))
-    return value > 0 ? "\"inf\"" : "\"-inf\"";
-  char number[32];
-  std::snprintf(number, sizeof number, "%.9g", value);
-  return number;
+  return static_cast<int64_t>(value);
 }
 
 /// The arrays and scalars of one run, on the host.
@@ -122,8 +104,7 @@ public:
       if (present[i]) {
         value.array = &arrays[i];
       } else if (info.kind != MLAFIX_ARG_TENSOR) {
-        readScalar(info); // throws if describeScalar() cannot take the text
-        value.scalar = describeScalar(info, options.args.at(info.name));
+        value.scalar = readScalar(info);
       }
       values.push_back(std::move(value));
     }
@@ -293,7 +274,7 @@ private:
 
   /// Returns the value of a scalar argument. Throws std::runtime_error if the
   /// argument is a list of tensors or has one tensor per rank.
-  Arg readScalar(const mlafix_arg_info &info) const {
+  Scalar readScalar(const mlafix_arg_info &info) const {
     if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
       wrong(info.name,
             "expected a kernel of scalars and single tensors, got an "
@@ -308,7 +289,8 @@ private:
   Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
     mlafix_arg_info info = kernel.arg(index);
     if (info.kind != MLAFIX_ARG_TENSOR)
-      return readScalar(info);
+      return std::visit([](auto value) { return Arg(value); },
+                        readScalar(info));
     if (!present[index])
       return Tensor::none();
     Array &array = arrays[index];

@@ -117,9 +117,17 @@ static json::Array readElements(const Array &array) {
 }
 
 static json::Value describe(const LaunchValue &value, bool isReadByElement) {
+  if (value.scalar)
+    return std::visit(
+        [](auto scalar) -> json::Value {
+          if constexpr (std::is_same_v<decltype(scalar), float>)
+            return makeNumber(scalar);
+          else
+            return scalar;
+        },
+        *value.scalar);
   if (!value.array)
-    return value.scalar.empty() ? json::Value(nullptr)
-                                : cantFail(json::parse(value.scalar));
+    return nullptr;
   json::Object object{{"sizes", json::Array(value.array->sizes)}};
   bool isFloat = getSemantics(value.array->dtype);
   if ((isReadByElement || !isFloat) &&

@@ -10,7 +10,9 @@
 
 #include "Npy.h"
 
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace mlafix::run {
@@ -24,13 +26,14 @@ bool compileSource(const std::string &path, const std::string &bindings,
                    const std::string &target, std::string &unit,
                    std::string &error);
 
-/// An argument of a launch: a tensor if `array` is not null, or a scalar if
-/// `scalar` has its JSON text. If `array` is null and `scalar` is empty, the
-/// argument is omitted.
+using Scalar = std::variant<bool, int64_t, float>;
+
+/// An argument of a launch: a tensor if `array` is not null, or a scalar. If
+/// there is neither, the argument is omitted.
 struct LaunchValue {
   std::string name;
   const Array *array = nullptr;
-  std::string scalar;
+  std::optional<Scalar> scalar = {};
 };
 
 /// The lines that the rows of a launch printed, and the faults of the rows
