@@ -178,67 +178,53 @@ def is_worse(old: Report, new: Report) -> bool:
             or any((finding.check, finding.kind) not in known for finding in counted))  # fmt: skip
 
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
-_NUMBERS = {"type": "object", "additionalProperties": {"type": "integer"}}
+_TYPES: dict[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "list[str]": {"type": "array", "items": {"type": "string"}},
+    "dict[str, str]": {"type": "object", "additionalProperties": {"type": "string"}},
+    "dict[str, int]": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "dict[str, Any]": {"type": "object"},
+}
+
+
+def _schema_of(kind: Any, **special: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a dataclass as JSON. `special` has the schemas of fields whose types do not say everything."""
+    properties = {one.name: special[one.name] if one.name in special else _TYPES[str(one.type)] for one in fields(kind)}
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+_FINDING = _schema_of(
+    Finding,
+    severity={"enum": list(SEVERITIES)},
+    repair={"anyOf": [{"type": "null"}, {"type": "object", "required": ["call", "status", "backend_us", "repair_us"]}]},
+)
+_OUTCOME = _schema_of(
+    Outcome,
+    check={"type": "string", "pattern": "^A[0-9]+$"},
+    status={"enum": list(STATUSES)},
+    findings={"type": "array", "items": _FINDING},
+)
+_REPORT = {
+    "version": {"const": VERSION},
+    "backend": _TYPES["str"],
+    "summary": _TYPES["str"],
+    "adapter": _TYPES["dict[str, Any]"],
+    "machine": _TYPES["dict[str, str]"],
+    "measured": _TYPES["dict[str, Any]"],
+    "seconds": _TYPES["float"],
+    "cases": _TYPES["int"],
+    "contract": _TYPES["str"],
+    "claim": {"anyOf": [{"type": "null"}, {"type": "object", "required": ["clauses", "exceptions"]}]},
+    "claims": _TYPES["dict[str, str]"],
+    "outcomes": {"type": "array", "items": _OUTCOME},
+}
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "mlafix.audit report",
     "type": "object",
-    "required": ["version", "backend", "summary", "adapter", "machine", "measured", "seconds", "cases", "contract", "claim", "claims", "outcomes"],
-    "properties": {
-        "version": {"const": VERSION},
-        "backend": _TEXT,
-        "summary": _TEXT,
-        "adapter": {"type": "object"},
-        "machine": {"type": "object", "additionalProperties": _TEXT},
-        "measured": {"type": "object"},
-        "seconds": {"type": "number"},
-        "cases": {"type": "integer"},
-        "contract": _TEXT,
-        "claim": {"anyOf": [{"type": "null"}, {"type": "object", "required": ["clauses", "exceptions"]}]},
-        "claims": {"type": "object", "additionalProperties": _TEXT},
-        "outcomes": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["check", "title", "status", "why", "cases", "seconds", "remarks", "findings", "total", "varied", "clauses"],
-                "properties": {
-                    "check": {"type": "string", "pattern": "^A[0-9]+$"},
-                    "title": _TEXT,
-                    "status": {"enum": list(STATUSES)},
-                    "why": _TEXT,
-                    "cases": {"type": "integer"},
-                    "seconds": {"type": "number"},
-                    "total": {"type": "integer"},
-                    "varied": _NUMBERS,
-                    "clauses": _TEXTS,
-                    "remarks": _TEXTS,
-                    "findings": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": [one.name for one in fields(Finding)],
-                            "properties": {
-                                **{name: _TEXT for name in ("check", "kind", "expected", "got", "call", "script", "script_status", "waived")},
-                                "severity": {"enum": list(SEVERITIES)},
-                                "case": {"type": "object"},
-                                "reports": _TEXTS,
-                                "clauses": _TEXTS,
-                                "origin": {"type": "object"},
-                                "origin_words": _TEXTS,
-                                "repair": {
-                                    "anyOf": [
-                                        {"type": "null"},
-                                        {"type": "object", "required": ["call", "status", "backend_us", "repair_us"]},
-                                    ]
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
+    "required": list(_REPORT),
+    "properties": _REPORT,
 }
 """The JSON schema of the text that `Report.to_json` returns."""
