@@ -10,6 +10,13 @@ from typing import Any
 
 from ..errors import ArgumentError
 
+__all__ = [
+    "argmax", "argmin", "assume", "copysign", "cummax", "cummin", "cumsum", "distinct", "exchange", "fma", "grid",
+    "identity", "iota", "load", "load_state", "lse_of", "make_state", "mask", "merge", "payload", "present",
+    "ranks", "rebase", "row_of", "segments", "shape", "sink", "splat", "store", "store_state", "swap", "top_k",
+    "turn", "where",
+]  # fmt: skip
+
 
 class BuiltIn:
     """A function of the language.

@@ -156,7 +156,7 @@ def of_dim(name: Any, known: Iterable[str]) -> str:
 
 
 def _words() -> list[str]:
-    return sorted(types.WORDS | functions.UNARY | {name for name in vars(built_ins) if is_built_in(name)})
+    return sorted(types.WORDS | functions.UNARY | {*built_ins.__all__})
 
 
 def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
@@ -181,7 +181,7 @@ def is_word(name: str) -> bool:
 
 def is_built_in(name: str) -> bool:
     """True if `name` is a function of mlafix.dsl that kernels may call."""
-    return name in functions.UNARY or isinstance(getattr(built_ins, name, None), built_ins.BuiltIn)
+    return name in functions.UNARY or name in built_ins.__all__
 
 
 def of_attribute(value: Any, name: str) -> str:

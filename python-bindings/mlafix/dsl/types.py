@@ -10,6 +10,14 @@ from typing import Any
 from .._launcher.frames import without_frames
 from ..errors import ArgumentError
 
+__all__ = [
+    "Base", "DType", "In", "InOut", "List", "Out", "Peers", "bf16", "bool_", "f16", "f32", "f4e2m1", "f8e4m3fn",
+    "f8e5m2", "f8e8m0", "i32", "i64", "i8", "index", "u8",
+]  # fmt: skip
+
+WORDS = frozenset(__all__)
+"""The names in this module that are words of the language."""
+
 # INTEGER_BITS maps the integer dtypes of tensors to their bits, FLOATS lists the float dtypes, and DTYPES all dtypes of
 # tensors (include/mlafix/DTypes.def).
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
@@ -387,9 +395,3 @@ def is_argument(annotation: object) -> bool:
 TENSOR_SUFFIX = "_at"
 """The suffix of the name of a tensor in which a call may pass a number: the tensor for the number `rows` is
 `rows_at`."""
-
-
-# The names in this module that are words of the language.
-WORDS = frozenset(
-    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers, _List)) or value in (DType, Base)
-)
