@@ -22,10 +22,10 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 
-def check_integer(name: str, value: Any) -> Any:
+def check_integer(name: str, value: Any, least: int | None = None) -> Any:
     """Checks that a value is an integer of at most 64 bits, or a symbolic integer, and returns it. Converts numpy
     integers to int, since products of numpy integers overflow. Raises ArgumentError for any other value, including a
-    bool."""
+    bool, and for a value below `least`."""
     if isinstance(value, int) and not isinstance(value, bool):  # the only test of a symbol that torch.compile can trace
         if not -(1 << 63) <= value < 1 << 63:
             raise wrong(name, "an integer of 64 bits", value)
@@ -33,6 +33,8 @@ def check_integer(name: str, value: Any) -> Any:
         raise wrong(name, "an integer", type(value).__qualname__)
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise wrong(name, "an integer", repr(value))
+    if least is not None and value < least:
+        raise wrong(name, f"{least} or more", value)
     return int(value) if isinstance(value, numpy.integer) else value
 
 

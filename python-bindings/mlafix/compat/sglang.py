@@ -11,6 +11,7 @@ from .._launcher.arguments import check_integer, renames, wrong
 from .._launcher.arrays import check_dtype, check_integers, empty, rows_of, uneven, viewed
 from ..ops import Array
 from ..ops.drop_ins import lens_of_rank_between, localize_indices, pack_heads, weigh_rank
+from ..ops.metadata import check_rank
 from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, in_rows, lses_of_ranks, of_segments, rows_of_rank, segments_reduced
 
@@ -318,7 +319,8 @@ def get_dcp_lens(lens: Array, dcp_size: int, dcp_rank: int, start: Array | None 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    _check_place(dcp_size, dcp_rank, interleave_size)
+    check_rank(dcp_rank, dcp_size)
+    check_integer("interleave_size", interleave_size, 1)
     if dcp_size == 1:
         return lens
     out, flat = _flat_like(lens, "lens")
@@ -343,23 +345,13 @@ def localize_dcp_indices(indices: Array, dcp_size: int, dcp_rank: int, interleav
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    _check_place(dcp_size, dcp_rank, interleave_size)
+    check_rank(dcp_rank, dcp_size)
+    check_integer("interleave_size", interleave_size, 1)
     if dcp_size == 1:
         return indices
     out, flat = _flat_like(indices, "indices")
     localize_indices(out, flat, dcp_rank, dcp_size, interleave_size)
     return out.reshape(indices.shape)
-
-
-def _check_place(size: Any, rank: Any, interleave: Any) -> None:
-    for name, value in (("dcp_size", size), ("dcp_rank", rank), ("interleave_size", interleave)):
-        check_integer(name, value)
-    if size < 1:
-        raise wrong("dcp_size", "1 or more", size)
-    if not 0 <= rank < size:
-        raise wrong("dcp_rank", f"a rank from 0 to {size - 1}", rank)
-    if interleave < 1:
-        raise wrong("interleave_size", "1 or more", interleave)
 
 
 def _flat(array: Any, name: str) -> Any:

@@ -375,9 +375,7 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
     _check_sequences(lens, cu_seqlens)
     check_integer("most_keys", most_keys)
     for name, number in (("every", every), ("step_size", step_size)):
-        check_integer(name, number)
-        if not is_symbol(number) and number < 1:
-            raise wrong(name, "1 or more", number)
+        check_integer(name, number, None if is_symbol(number) else 1)
     seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     kernel = in_base("check_attention", base_of("base", base))
@@ -468,9 +466,7 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
         if given is not None:
             check_integers(given, name)
     check_integer("pages", pages)
-    check_integer("page_size", page_size)
-    if not is_symbol(page_size) and page_size < 1:
-        raise wrong("page_size", "1 or more", page_size)
+    check_integer("page_size", page_size, None if is_symbol(page_size) else 1)
     entries = rows_of(record, "record", ("e", "1"))[0]
     for name, given in (("lens", lens), ("slots", slots)):
         if given is not None and not is_symbol(entries) and not is_symbol(given.shape[0]) and given.shape[0] > entries:  # type: ignore[attr-defined]

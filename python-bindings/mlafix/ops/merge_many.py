@@ -409,9 +409,7 @@ def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | Non
         raise wrong("split_len", "one of split_len and tile_len beside seq_lens", "both" if split_len is not None else "neither")
     for name, given in (("split_len", split_len), ("tile_len", tile_len)):
         if given is not None:
-            check_integer(name, given)
-            if given < 1:
-                raise wrong(name, "1 or more", given)
+            check_integer(name, given, 1)
     sequences = 0 if cu_seqlens is None else rows_of(cu_seqlens, "cu_seqlens", ("q + 1",))[0]
     lens, needed = rows_of(seq_lens, "seq_lens", ("B",))[0], rows if cu_seqlens is None else sequences - 1
     if not is_symbol(lens) and not is_symbol(needed) and lens < needed:

@@ -110,9 +110,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     """
     (size,) = rows_of(computed, "computed", ("m",))
     if padded is not None:
-        check_integer("padded", padded)
-        if padded < 0:
-            raise wrong("padded", "0 or more", padded)
+        check_integer("padded", padded, 0)
     flags = empty(computed, (size if padded is None else padded,), "bool")
     mark_prefilling(flags, computed, prompt, size if live_rows is None else live_rows, stream=stream)
     return flags
@@ -153,11 +151,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         [-1, -1, -1, -1, -1, -1, -1]
     """
     (capacity,) = rows_of(buffer, "buffer", ("capacity",))
-    num_decodes, max_decode_len = check_integer("num_decodes", num_decodes), check_integer("max_decode_len", max_decode_len)
-    if num_decodes < 0:
-        raise wrong("num_decodes", "0 or more", num_decodes)
-    if max_decode_len < 1:
-        raise wrong("max_decode_len", "1 or more", max_decode_len)
+    num_decodes, max_decode_len = check_integer("num_decodes", num_decodes, 0), check_integer("max_decode_len", max_decode_len, 1)
     size = num_decodes * max_decode_len
     if capacity < size:
         raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
@@ -301,10 +295,8 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
         >>> [ops.lens_of_rank(np.array([10, 3], np.int32), rank, 4).tolist() for rank in range(4)]
         [[3, 1], [3, 1], [2, 1], [2, 0]]
     """
-    _check_rank(rank, ranks)
-    check_integer("interleave", interleave)
-    if interleave < 1:
-        raise wrong("interleave", "1 or more", interleave)
+    check_rank(rank, ranks)
+    check_integer("interleave", interleave, 1)
     if interleave > _MOST // ranks:
         raise wrong("interleave", f"at most {_MOST // ranks}, since {ranks} ranks times the interleave must fit 64 bits", interleave)
     (size,) = rows_of(seq_lens, "seq_lens", ("r",))
@@ -353,10 +345,8 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
         >>> out.tolist()
         [[8, 9, 0]]
     """
-    _check_rank(rank, ranks)
-    check_integer("page_size", page_size)
-    if page_size < 1:
-        raise wrong("page_size", "1 or more", page_size)
+    check_rank(rank, ranks)
+    check_integer("page_size", page_size, 1)
     rows = rows_of(out, "out", ("n", "w"))[0]
     for name, array in (("out", out), ("token_table", token_table), ("requests", requests), ("local_lens", local_lens)):
         check_integers(array, name)
@@ -373,10 +363,9 @@ def _check_fits(name: str, value: Any, holder: str, array: Any) -> None:
         raise wrong(name, f'an integer that fits int32, the dtype of "{holder}"', value)
 
 
-def _check_rank(rank: Any, ranks: Any) -> None:
-    check_integer("ranks", ranks)
+def check_rank(rank: Any, ranks: Any) -> None:
+    """Raises ArgumentError unless `ranks` is at least 1 and `rank` is one of that many ranks."""
+    check_integer("ranks", ranks, 1)
     check_integer("rank", rank)
-    if ranks < 1:
-        raise wrong("ranks", "1 or more", ranks)
     if not 0 <= rank < ranks:
         raise wrong("rank", f"a rank from 0 to {ranks - 1}", rank)
