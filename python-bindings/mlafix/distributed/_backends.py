@@ -14,7 +14,7 @@ import torch
 from .. import library
 from .._launcher.kernel import Kernel
 from ._cut import Cut
-from .blocks import Blocks, block_size, blocks_in
+from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import Ranks
 
 # Up to this number of ranks, the merge kernel is compiled for the exact number, and unrolls its loop over the ranks.
@@ -96,34 +96,29 @@ class ExchangeBackend:
         self.reduce(call)
 
     def verify(self, call: Call) -> None:
-        verify(self.ranks.rank, self.cut, *self._blocks(call.partial.shape[0]), call, self.sink)
+        sent, received = self._blocks(call.partial.shape[0])
+        for kernel, arguments in (_packing(self.ranks.rank, self.cut, sent, call), _merging(self.ranks.rank, self.cut, received, call, self.sink)):
+            kernel.bind(*arguments)
 
     def reduce(self, call: Call) -> None:
-        sent, received = self._blocks(call.partial.shape[0])
-        if _may_be_refused(call, self.sink, is_fp8=received.scales is not None):
+        if _may_be_refused(call, self.sink, is_fp8=self.wire_dtype == FP8):
             self.verify(call)
-        exchange(self.ranks, self.cut, sent, received, call, self.sink)
+        self.exchange(call)
+
+    def exchange(self, call: Call) -> None:
+        """Packs, exchanges and merges the rows of a call. A group of one rank exchanges nothing."""
+        sent, received = self._blocks(call.partial.shape[0])
+        pack(self.ranks.rank, self.cut, sent, call)
+        if self.ranks.size > 1:
+            move = self.ranks.all_gather if self.cut.name == "none" else self.ranks.all_to_all
+            move(received.data, sent.data)
+        merge(self.ranks.rank, self.cut, received, call, self.sink)
 
     def inputs(self, tokens: int) -> None:
         """Returns None: the partial state of a call may be anywhere in memory, since it is packed."""
 
     def check(self) -> None:
         """Does nothing: the collectives raise their own errors."""
-
-
-def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Packs, exchanges and merges the rows of a call. A group of one rank exchanges nothing: `received` is then `sent`."""
-    pack(ranks.rank, cut, sent, call)
-    if ranks.size > 1:
-        move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
-        move(received.data, sent.data)
-    merge(ranks.rank, cut, received, call, sink)
-
-
-def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Raises the errors that `exchange` would raise, without sending rows."""
-    for kernel, arguments in (_packing(rank, cut, sent, call), _merging(rank, cut, received, call, sink)):
-        kernel.bind(*arguments)
 
 
 def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:

@@ -8,10 +8,9 @@ import torch
 
 from .._launcher.arguments import wrong
 from ..errors import ArgumentError
-from ._backends import Call, exchange, verify
+from ._backends import Call, ExchangeBackend
 from ._cut import Cut, CutName
 from .agreement import agree
-from .blocks import Blocks, block_size, blocks_in
 from .checks import Expected, first_problem, lengths
 from .ranks import Ranks, default_device, meeting_of, ranks_of
 
@@ -26,7 +25,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
     tokens, D]`, contiguous.
     """
     problem: Exception | None = _problem(partial, lse, seq_lens, query_start_loc)
-    made = buffers = call = None
+    backend = call = None
     try:
         ranks = ranks_of(group, partial.device if isinstance(partial, torch.Tensor) else default_device(group))
     except ArgumentError as error:  # without a group there are no other ranks to inform
@@ -36,9 +35,10 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
         try:
             made = Cut(cut, ranks.size, partial.shape[1])
             call = _call(ranks, made, partial, lse, seq_lens, query_start_loc, return_lse, heads_first, base)
-            buffers = _buffers(ranks, made, partial)
+            tokens, _, head_dim = partial.shape
+            backend = ExchangeBackend(ranks, made, None, head_dim=head_dim, wire_dtype=partial.dtype, max_tokens=tokens, device=partial.device)
             if compares:
-                verify(ranks.rank, made, *buffers, call, None)
+                backend.verify(call)
         except Exception as error:
             problem = error
     if compares:
@@ -46,9 +46,9 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
         agree(*meeting_of(group), facts, problem)
     if problem is not None:
         raise problem
-    assert made is not None and buffers is not None and call is not None
+    assert backend is not None and call is not None
     if partial.shape[0]:
-        exchange(ranks, made, *buffers, call, None)
+        backend.exchange(call)
     return call.out.transpose(0, 1) if heads_first else call.out, call.out_lse
 
 
@@ -72,12 +72,3 @@ def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_
     out = partial.new_empty((heads, tokens, head_dim)).transpose(0, 1) if heads_first else partial.new_empty((tokens, heads, head_dim))
     out_lse = lse.new_empty((tokens, heads)) if return_lse else None
     return Call(partial, lse, seq_lens, query_start_loc, out, out_lse, None, base)
-
-
-def _buffers(ranks: Ranks, cut: Cut, partial: torch.Tensor) -> tuple[Blocks, Blocks]:
-    """Returns the blocks to send and the blocks to receive. A group of one rank gets the same blocks twice."""
-    form = (cut.block_tokens(partial.shape[0]), cut.block_heads, partial.shape[2], partial.dtype)
-    size = block_size(*form).total
-    counts = [cut.blocks, ranks.size] if ranks.size > 1 else [1]
-    buffers = [torch.empty(count * size, dtype=torch.uint8, device=partial.device) for count in counts]
-    return blocks_in(buffers[0], cut.blocks, *form), blocks_in(buffers[-1], ranks.size, *form)
