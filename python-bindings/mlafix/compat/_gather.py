@@ -9,7 +9,6 @@ from typing import Any
 
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import torch_dtype
-from ..errors import ArgumentError
 from ..ops import Array
 from ._groups import current_ubatch
 
@@ -20,20 +19,17 @@ class _Workspace:
     def __init__(self, group: Any, device: Any, dtype: Any, num_ubatches: int, sizes: dict[str, int]) -> None:
         import torch
 
-        from ..distributed.agreement import agree
+        from ..distributed.agreement import agreeing
         from ..distributed.checks import check_sizes
         from ..distributed.ranks import meeting_of, ranks_of
 
         self.group, self.num_ubatches = group, num_ubatches
         self.device = torch.device(device)
-        sizes = {**sizes, "num_ubatches": num_ubatches}
-        problem: ArgumentError | None = None
-        try:
+        facts: dict[str, Any] = {**sizes, "num_ubatches": num_ubatches}
+        with agreeing(*meeting_of(group, self.device), facts):
             self.dtype = _dtype_of(dtype)
-            check_sizes(**sizes)
-        except ArgumentError as error:
-            problem = error  # raised after the other ranks have been told
-        agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)
+            check_sizes(**facts)
+            facts["dtype"] = str(self.dtype)
         self._ranks = ranks_of(group, self.device)
         self.rank, self.world_size = self._ranks.rank, self._ranks.size
 

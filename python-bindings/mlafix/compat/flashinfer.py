@@ -129,20 +129,16 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int,
         ArgumentError: an argument does not fit, or differs between ranks.
     """
     from ..distributed import Reducer
-    from ..distributed.agreement import agree
+    from ..distributed.agreement import agreeing
     from ..distributed.checks import check_sizes
     from ..distributed.ranks import meeting_of
 
     sizes = {"max_tokens": max_tokens, "local_heads": local_heads, "cp_size": cp_size}
     ranks, device = meeting_of(group)
-    problem: ArgumentError | None = None
-    try:
+    with agreeing(ranks, device, sizes):
         check_sizes(**sizes)
         if cp_size != ranks.size:
             raise wrong("cp_size", f"{ranks.size}, the ranks of the group", cp_size)
-    except ArgumentError as error:
-        problem = error
-    agree(ranks, device, sizes, problem)
     return Reducer(group, max_tokens=max_tokens * local_heads, heads=cp_size, head_dim=head_dim, dtype=dtype, cut="heads")
 
 

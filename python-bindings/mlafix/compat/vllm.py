@@ -620,18 +620,14 @@ class DirectDCPA2AWorkspace:
         import torch
 
         from ..distributed import Reducer
-        from ..distributed.agreement import agree
+        from ..distributed.agreement import agreeing
         from ..distributed.checks import check_sizes
         from ..distributed.ranks import meeting_of
 
         ranks, meeting_device = meeting_of(group, device if isinstance(device, torch.device) else None)
         sizes = {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank}
-        problem: ArgumentError | None = None
-        try:
+        with agreeing(ranks, meeting_device, sizes):
             check_sizes(**sizes)
-        except ArgumentError as error:
-            problem = error  # raised after the other ranks have been told
-        agree(ranks, meeting_device, sizes, problem)
         heads = heads_per_rank * ranks.size
         self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
                          for _ in range(num_ubatches)]

@@ -14,7 +14,7 @@ from ._backends import Backend, Call, ExchangeBackend
 from ._cut import Cut, CutName
 from ._push import ExchangeName, pushed_on
 from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, SymmetricPlan, connect
-from .agreement import agree
+from .agreement import agree, agreeing
 from .blocks import block_size
 from .checks import Expected, check_sizes, first_problem, lengths, payload_dtype, wire_dtype_of
 from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks_of
@@ -96,7 +96,7 @@ class Reducer:
         self.rank, self.size = self._meeting[0].rank, self._meeting[0].size
         self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, base
         facts: dict[str, Any] = {}
-        try:
+        with agreeing(*self._meeting, facts):
             if problem is not None:
                 raise problem
             self._ranks = ranks_of(group, self.device, backend, timeout)
@@ -111,12 +111,9 @@ class Reducer:
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
             self._check_calls = self._ranks.name == "gloo" if check_calls is None else bool(check_calls)
-            facts = {"device": self.device.type, "max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
+            facts |= {"device": self.device.type, "max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
                      "wire_dtype": str(self.wire_dtype), "cut": cut, "base": self.base, "sink": "absent" if sink is None else "present", "backend": backend,
                      "exchange": exchange, "check_calls": self._check_calls, "overflow": overflow}
-        except ArgumentError as error:
-            problem = error
-        agree(*self._meeting, facts, problem)
         if isinstance(self._ranks, GlooRanks):
             self._meeting = self._ranks, self.device
         self._sink, self._overflow = sink, overflow

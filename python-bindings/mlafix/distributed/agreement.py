@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -62,3 +64,15 @@ def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Ex
         for name, value in everyone[0].items():
             if theirs[name] != value:
                 raise wrong(name, f"{value}, as rank 0 has", f"{theirs[name]} on rank {rank}")
+
+
+@contextlib.contextmanager
+def agreeing(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> Iterator[None]:
+    """Calls `agree` at the end of a `with` block. An ArgumentError that the block raises is this rank's problem. The
+    block may add facts."""
+    problem: ArgumentError | None = None
+    try:
+        yield
+    except ArgumentError as error:
+        problem = error  # raised after the other ranks have been told
+    agree(ranks, device, facts, problem)
