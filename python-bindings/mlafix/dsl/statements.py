@@ -22,23 +22,8 @@ from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe, is_re
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
 # The most inline calls that an error shows.
 _MAX_NOTES = 4
-_NAMES = {
-    ast.While: "while",
-    ast.Return: "return",
-    ast.Break: "break",
-    ast.Continue: "continue",
-    ast.Raise: "raise",
-    ast.Try: "try",
-    ast.Assert: "assert",
-    ast.With: "with",
-    ast.Import: "import",
-    ast.ImportFrom: "import",
-    ast.Delete: "del",
-    ast.Global: "global",
-    ast.Nonlocal: "nonlocal",
-    ast.FunctionDef: "def",
-    ast.ClassDef: "class",
-}
+# The words of statements whose syntax nodes have other names.
+_WORDS = {ast.ImportFrom: "import", ast.Delete: "del", ast.FunctionDef: "def", ast.ClassDef: "class"}
 
 
 class Statements:
@@ -59,7 +44,7 @@ class Statements:
         for statement in statements:
             method = getattr(self, f"run_{type(statement).__name__}", None)
             if method is None:
-                name = _NAMES.get(type(statement), type(statement).__name__.lower())
+                name = _WORDS.get(type(statement), type(statement).__name__.lower())
                 self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hints.of_statement(statement, self.ctx.depth > 0)}")
             is_level = isinstance(statement, (ast.If, ast.For))
             try:
