@@ -21,21 +21,10 @@ from ..errors import ArgumentError, CompileError, DebugWarning
 from .frames import without_frames
 from .launcher import Launcher, text_of
 
-# The stages of compilation in order, with the compiler's names for them. The last stage in MLIR has two names: "nvvm"
-# for a GPU, "cpu" for a CPU.
-STAGES = {
-    "source": "source",
-    "specialized": "specialized",
-    "canonical": "canonical",
-    "lowered": "lowered",
-    "layout": "layout",
-    "distributed": "distributed",
-    "nvvm": "mlir",
-    "cpu": "mlir",
-    "llvm": "llvm",
-    "ptx": "ptx",
-}
+# The stages of compilation in order. The last stage in MLIR has two names: "nvvm" for a GPU, "cpu" for a CPU. The
+# compiler calls it "mlir".
 _WITHOUT_TARGET = ("source", "specialized", "canonical", "lowered")
+STAGES = (*_WITHOUT_TARGET, "layout", "distributed", "nvvm", "cpu", "llvm", "ptx")
 
 Bindings = Mapping[str, object]
 
@@ -148,7 +137,7 @@ class Kernel(Launcher):
         if stage not in STAGES:
             raise ArgumentError(f'argument "stage": expected one of {", ".join(STAGES)}, got {stage!r}')
         targets = [] if stage in _WITHOUT_TARGET else [_target(target)]
-        text: str = self._emit(STAGES[stage], targets, bindings)
+        text: str = self._emit("mlir" if stage in ("nvvm", "cpu") else stage, targets, bindings)
         return text
 
     def report(self, /, **bindings: object) -> Report:
