@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .report import CHECK_OF, page, read
+from .report import FAULTS, page, read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def public_reports(record: dict[str, Any]) -> list[str]:
     from ..audit.reports import link, reports_of
 
     words = {"another lse": "base of the lse"}.get(record["class"], "")
-    check = "A6" if record["seam"] in ("merge", "reduce") else CHECK_OF[record["class"]]
+    check = "A6" if record["seam"] in ("merge", "reduce") else FAULTS[record["class"]].check
     return [link(one) for one in reports_of(check, words)]
 
 

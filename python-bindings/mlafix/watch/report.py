@@ -8,50 +8,41 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .records import Found
 
 SCHEMA = "mlafix-watch/1"
 
-CHECK_OF = {
-    "NaN": "A4", "infinite": "A10", "not empty": "A1", "weight of -inf": "A5", "no keys seen": "A2", "too large": "A14", "another lse": "A5",
-    "another value": "A14", "NaN in a block": "A4", "negative length": "A11", "falling offsets": "A11", "slot out of range": "A10",
-    "page out of range": "A10", "another length": "A7",
-}  # fmt: skip
-"""The audit's check that looks for the same fault, by class of fault."""
 
-EXPECTED = {
-    "NaN": "finite numbers in a row with keys",
-    "infinite": "finite numbers in a row with keys",
-    "not empty": "0 and an lse of -inf in a row without keys",
-    "weight of -inf": "zeros beside an lse of -inf",
-    "no keys seen": "a state of the row's keys",
-    "too large": "no magnitude above that of the values, {limit}",
-    "another lse": "an lse of {want_lse}",
-    "another value": "the attention of its keys, or the merge of its sides, with a largest magnitude of {want}",
-    "NaN in a block": "finite numbers in a page that a live entry of the table names",
-    "negative length": "a length of 0 or more",
-    "falling offsets": "offsets that do not fall",
-    "slot out of range": "a slot of the cache, or -1",
-    "page out of range": "a page of the cache in a live entry of the table",
-    "another length": "the length that the host has",
-}
+class Fault(NamedTuple):
+    """A class of fault."""
 
-REPAIRS = {
-    "not empty": "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)",
-    "weight of -inf": "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)",
-    "NaN": "ops.zero_blocks(cache, ids) when pages are freed; ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens) for rows without keys",
-    "NaN in a block": "ops.zero_blocks(cache, ids) when pages are freed",
-    "another lse": 'base="2" of ops.merge_attn_states (or one base each for prefix, suffix and result), if the lse is 1.4427 times the expected one',
-    "negative length": "ops.pad_metadata(seq_lens, live_rows, …)",
-    "another length": "ops.pad_metadata(seq_lens, live_rows, …), with the count of live requests on the device",
-    "page out of range": "ops.pad_metadata(seq_lens, live_rows, block_table=…)",
-    "slot out of range": "ops.pad_metadata(seq_lens, live_rows, slots=…)",
-    "falling offsets": "ops.cumulate_lens(lens, live_rows)",
+    check: str
+    """The audit's check that looks for the same fault."""
+    expected: str
+    repair: str = ""
+    """The mlafix call that repairs rows. Results of merges are repaired by ops.merge_attn_states instead."""
+
+
+FAULTS = {
+    "NaN": Fault("A4", "finite numbers in a row with keys",
+                 "ops.zero_blocks(cache, ids) when pages are freed; ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens) for rows without keys"),
+    "infinite": Fault("A10", "finite numbers in a row with keys"),
+    "not empty": Fault("A1", "0 and an lse of -inf in a row without keys", "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)"),
+    "weight of -inf": Fault("A5", "zeros beside an lse of -inf", "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)"),
+    "no keys seen": Fault("A2", "a state of the row's keys"),
+    "too large": Fault("A14", "no magnitude above that of the values, {limit}"),
+    "another lse": Fault("A5", "an lse of {want_lse}",
+                         'base="2" of ops.merge_attn_states (or one base each for prefix, suffix and result), if the lse is 1.4427 times the expected one'),
+    "another value": Fault("A14", "the attention of its keys, or the merge of its sides, with a largest magnitude of {want}"),
+    "NaN in a block": Fault("A4", "finite numbers in a page that a live entry of the table names", "ops.zero_blocks(cache, ids) when pages are freed"),
+    "negative length": Fault("A11", "a length of 0 or more", "ops.pad_metadata(seq_lens, live_rows, …)"),
+    "falling offsets": Fault("A11", "offsets that do not fall", "ops.cumulate_lens(lens, live_rows)"),
+    "slot out of range": Fault("A10", "a slot of the cache, or -1", "ops.pad_metadata(seq_lens, live_rows, slots=…)"),
+    "page out of range": Fault("A10", "a page of the cache in a live entry of the table", "ops.pad_metadata(seq_lens, live_rows, block_table=…)"),
+    "another length": Fault("A7", "the length that the host has", "ops.pad_metadata(seq_lens, live_rows, …), with the count of live requests on the device"),
 }
-"""The mlafix call that repairs rows, by class of fault. Results of merges are repaired by ops.merge_attn_states
-instead."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +77,7 @@ def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], before
     in_batch = first._replace(row=(first.row[0] + sizes.get("first_row", 0), *first.row[1:]))
     request, token = _request_of(in_batch, batch)
     lse, largest, want_lse, want = first.values or (math.nan,) * 4
-    expected = EXPECTED[first.fault].format(limit=_number(want), want_lse=_number(want_lse), want=_number(want))
+    expected = FAULTS[first.fault].expected.format(limit=_number(want), want_lse=_number(want_lse), want=_number(want))
     record = {
         "schema": SCHEMA, "step": first.step, "reported_in_step": now, "layer": place.layer, "seam": place.seam, "name": place.name, "place": str(place),
         "class": first.fault, "rows": len(same), "row": list(first.row), "kind": first.kind, "request": request, "token": token,
@@ -191,7 +182,7 @@ def repair_of(record: dict[str, Any]) -> str:
     """Returns the mlafix call that repairs a broken row, or "" if there is none."""
     if record["seam"] in ("merge", "reduce") and record["class"] not in ("NaN in a block",):
         return "ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse), or merge_states of all sides, in place of the engine's merge"
-    return REPAIRS.get(record["class"], "")
+    return FAULTS[record["class"]].repair
 
 
 def _short(values: Any) -> str:
