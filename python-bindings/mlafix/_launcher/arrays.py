@@ -65,9 +65,11 @@ def lse_as(lse: Any, layout: str, wanted: str) -> Any:
     return lse.T if dims == 2 else lse.swapaxes(-1, -2)
 
 
-_STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
-_READ = {**_STANDARD, "f8e5m2": "float8_e5m2"}
-"""The spelling in numpy and torch of each dtype that functions can read. Outputs have only the dtypes of _STANDARD."""
+SPELLINGS = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e8m0": "float8_e8m0fnu",
+             "f4e2m1": "float4_e2m1fn_x2", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8", "bool": "bool"}
+"""The spelling in numpy and torch of each dtype of kernels."""
+_STANDARD = {name: SPELLINGS[name] for name in ("bf16", "f16", "f32", "f8e4m3fn", "i32", "u8", "bool")}
+"""The dtypes that outputs may have."""
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:
@@ -192,9 +194,9 @@ def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> Argum
     return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
-# _MOVED has the dtypes that kernels support. If a kernel only moves elements, an array of any other dtype is viewed as
+# _MOVED has the dtypes of one element each. If a kernel only moves elements, an array of any other dtype is viewed as
 # the dtype that _MOVED_AS has for its element size in bytes.
-_MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
+_MOVED = {*SPELLINGS.values()} - {SPELLINGS["f4e2m1"]}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 
@@ -237,7 +239,7 @@ def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> No
     dtypes than they do."""
     dtype = getattr(array, "dtype", None)
     spelling = type(array).__qualname__ if dtype is None else spelling_of(dtype)
-    if spelling not in {_READ[dtype] for dtype in dtypes}:
+    if spelling not in {SPELLINGS[dtype] for dtype in dtypes}:
         raise wrong(name, f"dtype {' or '.join(dtypes)}", spelling)
 
 

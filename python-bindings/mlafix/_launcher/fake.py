@@ -13,22 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError
+from .arrays import SPELLINGS
 
-# Maps the name of a torch dtype, without "torch.", to the dtype's name in signatures.
-_DTYPES = {
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float8_e4m3fn": "f8e4m3fn",
-    "float8_e5m2": "f8e5m2",
-    "float8_e8m0fnu": "f8e8m0",
-    "float4_e2m1fn_x2": "f4e2m1",
-    "int32": "i32",
-    "int64": "i64",
-    "int8": "i8",
-    "uint8": "u8",
-    "bool": "bool",
-}
+_NAMES = {spelling: name for name, spelling in SPELLINGS.items()}
 _HALVES = "f4e2m1"  # two elements per byte
 
 
@@ -103,7 +90,7 @@ class Check:
     def _dtype(self, argument: Mapping[str, Any], value: Any) -> str:
         """Checks the dtype of a tensor, and returns the dtype of its elements."""
         spelling = str(value.dtype).removeprefix("torch.")
-        got = _DTYPES.get(spelling)
+        got = _NAMES.get(spelling)
         if got is None:
             self._fail(argument, f"expected a tensor of dtype {argument.get('dtype_name') or argument['dtype']}, got dtype {spelling}")
         variable = argument.get("dtype_name")
