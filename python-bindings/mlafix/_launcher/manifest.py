@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 _MAGIC = b"MLAFIX\r\n"
 _HEADER = 64
@@ -50,10 +50,15 @@ def entries_of(path: Path) -> Sequence[Entry]:
 @functools.lru_cache(maxsize=4096)
 def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
     with open(path, "rb") as file:
-        header = file.read(_HEADER)
-        if len(header) != _HEADER or not header.startswith(_MAGIC):
-            return []
-        return entries(file.read(int.from_bytes(header[24:32], "little")))
+        text = text_of(file)
+    return entries(text) if text else []
+
+
+def text_of(unit: BinaryIO) -> bytes:
+    """Reads the manifest of a unit (docs/UnitFormat.md), which is JSON. Returns b"" if the file is not a unit."""
+    header = unit.read(_HEADER)
+    is_unit = len(header) == _HEADER and header.startswith(_MAGIC)
+    return unit.read(int.from_bytes(header[24:32], "little")) if is_unit else b""
 
 
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:

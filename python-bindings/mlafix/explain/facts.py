@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import linecache
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .._files import toolchain
+from .._launcher import manifest
 from .._launcher.kernel import Kernel
 from .._reports.remarks import Remark, find_main, parse
 from ..errors import ArgumentError, CompileError, UnitError
 from .lines import Line, located_file, mlir_lines, ptx_lines, source_lines
-
-_HEADER = struct.Struct("<8sIIQQQ")
 
 
 @dataclass
@@ -111,19 +110,13 @@ def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: st
     return facts
 
 
-def read_manifest(data: bytes) -> dict[str, Any]:
-    """Reads the manifest of a unit (docs/UnitFormat.md). Raises UnitError if the bytes are not a unit."""
-    if len(data) < 64 or data[:8] != b"MLAFIX\r\n":
-        raise UnitError("expected a unit, which begins with MLAFIX, got something else")
-    size = _HEADER.unpack_from(data)[4]
-    manifest: dict[str, Any] = json.loads(data[64 : 64 + size])
-    return manifest
-
-
 def _chosen(data: bytes, name: str, bindings: Mapping[str, str]) -> dict[str, Any]:
     """Returns the only kernel of a unit with this name and these bindings. The name "" fits every kernel. Raises
-    ArgumentError unless exactly one kernel fits."""
-    kernels = read_manifest(data)["kernels"]
+    UnitError if the bytes are not a unit, and ArgumentError unless exactly one kernel fits."""
+    text = manifest.text_of(io.BytesIO(data))
+    if not text:
+        raise UnitError("expected a unit, which begins with MLAFIX, got something else")
+    kernels = json.loads(text)["kernels"]
     fitting = [
         kernel
         for kernel in kernels
