@@ -144,13 +144,13 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
     return flat
 
 
-def joined(array: Any, *, is_payload: bool = True) -> Any:
-    """Returns a view of a payload `[A, B, C, D]` as `[A, B * C, D]`, or of an lse `[A, B, C]` as `[A, B * C]`. Returns
-    None if no view can do that."""
-    if is_payload:
-        return _flattened(array)
-    flat = _flattened(array[..., None])
-    return None if flat is None else flat[..., 0]
+def arrays_of_calls(arrays: list[Any], dim: int) -> list[list[Any]]:
+    """Returns the arrays for calls that treat each row separately. One call suffices if `dim` and the dim after it can
+    be joined in views of all arrays. Otherwise there is a call for each index of `dim`."""
+    flat = [viewed(array, (*array.shape[:dim], math.prod(array.shape[dim : dim + 2]), *array.shape[dim + 2 :])) for array in arrays]
+    if all(array is not None for array in flat):
+        return [flat]
+    return [[array[(*[slice(None)] * dim, index)] for array in arrays] for index in range(arrays[0].shape[dim])]
 
 
 def repeated(row: Any, times: int) -> Any:

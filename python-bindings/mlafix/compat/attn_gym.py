@@ -6,9 +6,9 @@ from typing import Any
 
 from .. import ops
 from .._launcher.arguments import renames
-from .._launcher.arrays import check_dtype, empty, rows_of, viewed
+from .._launcher.arrays import check_dtype, empty, rows_of
 from ..ops import Array
-from ._views import check_shape
+from ._views import arrays_of_calls, check_shape
 
 
 @renames(prefix="out", prefix_lse="lse", suffix="other_out", suffix_lse="other_lse")
@@ -36,11 +36,7 @@ def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) 
     arrays: list[Any] = [out, lse, other_out, other_lse]
     for array, name, wanted in zip(arrays, ("out", "lse", "other_out", "other_lse"), (shape, shape[:3], shape, shape[:3])):
         check_shape(array, name, wanted)
-    batch, heads, tokens, dim = shape
     made: list[Any] = [empty(out, shape), empty(out, shape[:3], "f32")]
-    # Merges treat each row separately, so batches and heads can be joined into one dim.
-    flat = [viewed(array, (batch * heads, *array.shape[2:])) for array in (*arrays, *made)]
-    calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, *made)] for b in range(batch)]
-    for rows, sums, others, other_sums, into, into_sums in calls:
+    for rows, sums, others, other_sums, into, into_sums in arrays_of_calls([*arrays, *made], 0):
         ops.merge_attn_states(rows.swapaxes(0, 1), sums, others.swapaxes(0, 1), other_sums, out=into.swapaxes(0, 1), out_lse=into_sums)
     return made[0], made[1]

@@ -6,9 +6,9 @@ from typing import Any
 
 from .. import ops
 from .._launcher.arguments import renames
-from .._launcher.arrays import empty, rows_of, viewed
+from .._launcher.arrays import empty, rows_of
 from ..ops import Array
-from ._views import check_shape
+from ._views import arrays_of_calls, check_shape
 
 
 @renames(prefix="prev_out", prefix_lse="prev_lse", suffix="suff_out", suffix_lse="suff_lse", out="suff_out", out_lse="suff_out")
@@ -37,9 +37,7 @@ def fused_merge_attn_states(prev_out: Array, prev_lse: Array, suff_out: Array, s
     for array, name, last in zip(arrays, ("prev_out", "prev_lse", "suff_out", "suff_lse"), (dim, 1, dim, 1)):
         check_shape(array, name, (batch, tokens, heads, last))
     out, lse = empty(suff_out, (batch, tokens, heads, dim)), empty(suff_out, (batch, tokens, heads, 1), "f32")
-    flat = [viewed(array, (batch * tokens, *array.shape[2:])) for array in (*arrays, out, lse)]
-    calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, out, lse)] for b in range(batch)]
-    for prefix, prefix_lse, suffix, suffix_lse, rows, sums in calls:
+    for prefix, prefix_lse, suffix, suffix_lse, rows, sums in arrays_of_calls([*arrays, out, lse], 0):
         lses = [array[..., 0] for array in (prefix_lse, suffix_lse, sums)]
         ops.merge_attn_states(prefix, lses[0], suffix, lses[1], out=rows, out_lse=lses[2], lse_layout="nh")
     return out, lse

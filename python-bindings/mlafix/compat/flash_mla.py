@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import ops
 from .._launcher.arguments import renames, wrong
 from .._launcher.arrays import rows_of
 from ..ops import Array
-from ._views import joined, repeated
+from ._views import arrays_of_calls, repeated
 
 
 @renames(parts="o_accum", lses="lse_accum", indptr="num_splits", out_lse="lse", sinks="attn_sink")
@@ -42,14 +41,8 @@ def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: 
         raise wrong("num_splits", f"{batch + 1} entries for {batch} requests", bounds)
     if attn_sink is not None:
         rows_of(attn_sink, "attn_sink", ("H",))
-    arrays: list[Any] = [out, o_accum, lse_accum, lse]
-    flat = [joined(out), joined(o_accum), joined(lse_accum, is_payload=False), joined(lse, is_payload=False)]
-    sinks = attn_sink
-    if any(array is None for array in flat):
-        calls = [[array[:, q] for array in arrays] for q in range(queries)]
-    else:
-        calls = [flat]
-        sinks = attn_sink if attn_sink is None else repeated(attn_sink, queries)
+    calls = arrays_of_calls([out, o_accum, lse_accum, lse], 1)
+    sinks = repeated(attn_sink, queries) if attn_sink is not None and len(calls) == 1 else attn_sink
     for rows, parts, lses, out_lse in calls:
         ops.merge_states_mapped(rows, parts, lses, num_splits, out_lse=out_lse, min_parts=2, sinks=sinks, empty_lse=math.inf,
                                 base=("2", "e"))
