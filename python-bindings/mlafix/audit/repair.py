@@ -70,15 +70,11 @@ def blank_requests(adapter: Adapter) -> Call:
 
         out, lse = results(adapter, *tensors, **given)
         q, k = tensors[:2]
-        if adapter.form == "ragged":
-            fixup_zero_kv_rows(out, lse, given["cu_seqlens_k"].diff(), given["cu_seqlens_q"], lse_layout=layout_of(adapter))
-            return out, lse
         each = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
-        if adapter.form == "ragged_paged":
-            fixup_zero_kv_rows(out, lse, given["seq_lens"].contiguous(), given["cu_seqlens_q"].contiguous(), lse_layout=layout_of(adapter))
-            return out, lse
-        if adapter.form == "paged":
-            fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
+        if adapter.form != "dense":
+            kv_lens = given["cu_seqlens_k"].diff() if adapter.form == "ragged" else given["seq_lens"].contiguous()
+            starts = each if adapter.form == "paged" else given["cu_seqlens_q"].contiguous()
+            fixup_zero_kv_rows(out, lse, kv_lens, starts, lse_layout=layout_of(adapter))
             return out, lse
         kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
         # Each batch item counts as one token with Lq * H heads, since either all or none of its rows are blanked.
