@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 
 from .. import _runtime
-from ..errors import ArgumentError
 from .arguments import wrong
 
 
@@ -183,15 +182,18 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
     return flat if 0 in flat.shape or numpy.may_share_memory(flat, array) else None
 
 
-def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> ArgumentError:
-    """Returns the ArgumentError for an array that `viewed` cannot view. The message contains the shape and, if the
-    library provides them, the strides in elements."""
+def evenly_viewed(array: Any, name: str, shape: tuple[int, ...], expected: str = "evenly spaced rows", turned: Any = None) -> Any:
+    """Views an array in another shape, or `turned`, a view of it, if that is given. Raises ArgumentError if that needs a
+    copy. The message contains the array's shape and, if the library provides them, the strides in elements."""
+    view = viewed(array if turned is None else turned, shape)
+    if view is not None:
+        return view
     got = f"shape {list(array.shape)}"
     if is_torch(array):
         got += f", strides {list(array.stride())}"
     elif (steps := getattr(array, "strides", None)) is not None and (size := getattr(array.dtype, "itemsize", 0)):
         got += f", strides {[step // size for step in steps]}"
-    return wrong(name, f"{expected} (as contiguous() makes them)", got)
+    raise wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
 # _MOVED has the dtypes of one element each. If a kernel only moves elements, an array of any other dtype is viewed as

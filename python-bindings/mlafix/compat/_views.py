@@ -9,7 +9,7 @@ from typing import Any, Iterator
 import numpy
 
 from .._launcher.arguments import check_integer, renames, wrong
-from .._launcher.arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, uneven, viewed
+from .._launcher.arrays import check_dtype, evenly_viewed, is_torch, numpy_dtype, rows_of, torch_dtype, viewed
 
 
 def widened(offsets: Any) -> Any:
@@ -138,10 +138,7 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
         return array
     if len(shape) <= len(dims):
         raise wrong(name, f"at least {len(dims) + 1} dims [p, {', '.join(dims)}]", len(shape))
-    flat = viewed(array, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]))
-    if flat is None:
-        raise uneven(name, array, f"evenly spaced rows [{', '.join(dims)}]")
-    return flat
+    return evenly_viewed(array, name, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]), f"evenly spaced rows [{', '.join(dims)}]")
 
 
 def arrays_of_calls(arrays: list[Any], dim: int) -> list[list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import ops
 from .._launcher.arguments import check_integer, renames, wrong
-from .._launcher.arrays import check_dtype, check_integers, empty, rows_of, uneven, viewed
+from .._launcher.arrays import check_dtype, check_integers, empty, evenly_viewed, rows_of
 from ..ops import Array
 from ..ops.drop_ins import lens_of_rank_between, localize_indices, pack_heads, weigh_rank
 from ..ops.metadata import check_rank
@@ -360,12 +360,7 @@ def _flat(array: Any, name: str) -> Any:
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
     check_integers(array, name)
-    if len(shape) == 1:
-        return array
-    flat = viewed(array, (math.prod(shape),))
-    if flat is None:
-        raise uneven(name, array, "evenly spaced elements")
-    return flat
+    return array if len(shape) == 1 else evenly_viewed(array, name, (math.prod(shape),), "evenly spaced elements")
 
 
 def _flat_like(array: Any, name: str) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ import dataclasses
 from typing import Any, NamedTuple, Tuple
 
 from .._launcher.arguments import check_integer, wrong
-from .._launcher.arrays import check_dtype, check_integers, uneven, viewed
+from .._launcher.arrays import check_dtype, check_integers, evenly_viewed
 from ..errors import ArgumentError
 from ._types import Array
 
@@ -102,10 +102,7 @@ class Rope:
             return self.table
         if len(shape) != 2 or shape[1] % 2 or not shape[1]:
             raise wrong("Rope.table", "shape [m, 2, R / 2] or [m, R]", list(shape))
-        halves = viewed(self.table, (shape[0], 2, shape[1] // 2))
-        if halves is None:
-            raise uneven("Rope.table", self.table, "contiguous rows")
-        return halves
+        return evenly_viewed(self.table, "Rope.table", (shape[0], 2, shape[1] // 2), "contiguous rows")
 
     def _wrong(self, field: str, expected: str, got: Any) -> ArgumentError:
         return wrong(f"Rope.{field}", expected, got)

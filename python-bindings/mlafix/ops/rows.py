@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import library
 from .._launcher.arguments import wrong
-from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, uneven, viewed
+from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, evenly_viewed, one_element, rows_of
 from ._bases import LseBases
 from ._families import PLAIN, KeyedKernel
 from ._launch import launch, operation
@@ -272,10 +272,7 @@ def _with_heads(array: Any, name: str, heads: int) -> Any:
         raise wrong(name, "2 dims [n, D]", len(array.shape) if hasattr(array, "shape") else type(array).__qualname__)
     if heads == 1:
         return array[:, None]
-    view = viewed(array, (array.shape[0], heads, array.shape[1] // heads))
-    if view is None:
-        raise uneven(name, array, "contiguous rows")
-    return view
+    return evenly_viewed(array, name, (array.shape[0], heads, array.shape[1] // heads), "contiguous rows")
 
 
 @operation(out="")

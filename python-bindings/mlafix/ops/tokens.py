@@ -24,7 +24,7 @@ import numpy
 from .. import _env, library
 from .._files import toolchain
 from .._launcher.arguments import check_integer, wrong
-from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, uneven, viewed
+from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, empty, evenly_viewed, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._launcher.fake import holds
 from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import UnitError
@@ -290,9 +290,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         raise wrong("x", "an even size in dim 2", dim)
     if shape[1:] not in ((dim,), (2, dim // 2)):
         raise wrong("table", f"shape [m, 2, {dim // 2}] or [m, {dim}]", shape)
-    halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
-    if halves is None:
-        raise uneven("table", table, "contiguous rows")
+    halves = table if len(shape) == 3 else evenly_viewed(table, "table", (shape[0], 2, dim // 2), "contiguous rows")
     launch(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
@@ -422,10 +420,8 @@ def _pages(cache: Any, name: str) -> Any:
     order = _outer_first(strides, range(2, len(shape) - 1))
     outside = [dim for dim in order if strides is not None and abs(strides[dim]) > abs(strides[1])]
     inside = [dim for dim in order if dim not in outside]
-    flat = viewed(_turned(cache, (0, *outside, 1, *inside, len(shape) - 1)), (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1]))
-    if flat is None:
-        raise uneven(name, cache)
-    return flat
+    joined = (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1])
+    return evenly_viewed(cache, name, joined, turned=_turned(cache, (0, *outside, 1, *inside, len(shape) - 1)))
 
 
 def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple[Any, ...]]:
@@ -448,12 +444,7 @@ def _rows_shape(array: Any, name: str, lead: int) -> Any:
 def _flat(array: Any, name: str, lead: int) -> Any:
     """Returns a view of an array with all dims after the first `lead` joined into one."""
     shape = array.shape
-    if len(shape) == lead + 1:
-        return array
-    flat = viewed(array, (*shape[:lead], math.prod(shape[lead:])))
-    if flat is None:
-        raise uneven(name, array)
-    return flat
+    return array if len(shape) == lead + 1 else evenly_viewed(array, name, (*shape[:lead], math.prod(shape[lead:])))
 
 
 def _blocks(cache: Any, name: str) -> Any:
@@ -466,10 +457,7 @@ def _blocks(cache: Any, name: str) -> Any:
     if len(shape) == 3:
         return cache
     between = _outer_first(_strides_of(cache), range(1, len(shape) - 1))
-    flat = viewed(_turned(cache, (0, *between, len(shape) - 1)), (shape[0], math.prod(shape[1:-1]), shape[-1]))
-    if flat is None:
-        raise uneven(name, cache)
-    return flat
+    return evenly_viewed(cache, name, (shape[0], math.prod(shape[1:-1]), shape[-1]), turned=_turned(cache, (0, *between, len(shape) - 1)))
 
 
 def _bytes_of(blocks: Any, name: str) -> Any:
