@@ -242,20 +242,17 @@ def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> s
     """Describes a guard in a sentence. docs/UnitFormat.md defines the exact meaning of guards."""
     names = ", ".join(args[index]["name"] for index in guard.get("args", [guard["arg"]] if "arg" in guard else []))
     dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}" if "dim" in guard else ""
-    if guard["kind"] == "stride":
-        return f"stride {guard['value']} of {names} along {dim}"
-    if guard["kind"] == "packed":
-        return f"stride of {names} along {dim} equal to {guard['value']} times the size of the next dim"
-    if guard["kind"] == "multiple":
-        return f"{dim} of {names} a multiple of {guard['value']}"
-    if guard["kind"] == "at_most":
-        return f"{dim} of {names} at most {guard['value']}"
+    value = guard.get("value")
     sentences = {
+        "stride": f"stride {value} of {names} along {dim}",
+        "packed": f"stride of {names} along {dim} equal to {value} times the size of the next dim",
+        "multiple": f"{dim} of {names} a multiple of {value}",
+        "at_most": f"{dim} of {names} at most {value}",
         "align": f"rows of {names} at multiples of {guard.get('bytes')} bytes",
         "distinct": f"different addresses for {names}",
         "same_strides": f"identical strides of {names}",
         "beyond_cache": f"more bytes in {names} than half of the last cache holds",
-        "max_rows": f"at most {guard.get('value')} rows",
+        "max_rows": f"at most {value} rows",
     }
     return sentences.get(guard["kind"], str(dict(guard)))
 
