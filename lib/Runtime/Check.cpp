@@ -9,6 +9,7 @@
 #include "Call.h"
 #include "Manifest.h"
 #include "Unit.h"
+#include "mlafix/DimList.h"
 
 #include <algorithm>
 #include <array>
@@ -330,36 +331,6 @@ struct DimLabel {
   char text[longest + 16];
 };
 
-/// The text that ends a list of dims if one of them is a product, such as
-/// "(G 4)".
-constexpr const char *kProductNote = ", and (...) is one dim, a product";
-
-/// Formats a tensor's dims for a message as `; the dims are "n H D"`, with "_"
-/// for a dim that has no name. The text is empty if the tensor has no dims or
-/// the names are too long.
-struct DimList {
-  explicit DimList(const ArgDesc &desc) {
-    text[0] = '\0';
-    size_t length = 0;
-    bool hasProduct = false;
-    for (const std::string &name : desc.dims) {
-      hasProduct |= !name.empty() && name.front() == '(';
-      length += static_cast<size_t>(
-          std::snprintf(text + length, sizeof(text) - length, "%s%s",
-                        length ? " " : "; the dims are \"",
-                        name.empty() ? "_" : name.c_str()));
-      if (length + 48 > sizeof(text)) { // such long names would not help
-        text[0] = '\0';
-        return;
-      }
-    }
-    if (length)
-      std::snprintf(text + length, sizeof(text) - length, "\"%s",
-                    hasProduct ? kProductNote : "");
-  }
-  char text[176];
-};
-
 /// Returns advice for a message about rows whose elements are not adjacent, or
 /// "".
 const char *adviceOnStride(const ArgDesc &desc, uint32_t dim) {
@@ -497,7 +468,7 @@ mlafix_status mlafix::runtime::readTensor(const ArgDesc &desc,
                  dtypeName(tensor->dtype));
   if (tensor->ndim != desc.ndim())
     return WRONG(desc, "expected %u dims, got %u%s", desc.ndim(), tensor->ndim,
-                 DimList(desc).text);
+                 DimList(desc.dims).text);
   if (tensor->device.type != device.type ||
       tensor->device.ordinal != device.ordinal)
     return WRONG(desc, "expected a tensor on %s, got one on %s",

@@ -8,6 +8,7 @@
 #include "Args.h"
 
 #include "Errors.h"
+#include "mlafix/DimList.h"
 #include "mlafix/RoundToF32.h"
 
 namespace nb = nanobind;
@@ -24,22 +25,6 @@ static void countHalves(const ArgContext &place, TensorView &view) {
                dtypeName(view.dtype));
   if (view.ndim > 0)
     view.sizes[view.ndim - 1] *= 2;
-}
-
-/// Returns the hint `; the dims are "n H D"`. Returns "" if callers pass the
-/// dims in another order than the kernel's.
-static std::string listDims(const ArgSpec &spec) {
-  if (!spec.view.empty() || spec.dims.empty())
-    return "";
-  std::string names;
-  bool hasProduct = false;
-  for (size_t i = spec.isMany() ? 1 : 0; i < spec.dims.size(); ++i) {
-    const std::string &dim = spec.dims[i];
-    hasProduct |= !dim.empty() && dim.front() == '(';
-    names += (names.empty() ? "" : " ") + (dim.empty() ? "_" : dim);
-  }
-  return "; the dims are \"" + names + "\"" +
-         (hasProduct ? ", and (...) is one dim, a product" : "");
 }
 
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,
@@ -62,8 +47,11 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
     view.sizes[0] = view.strides[0] = 1;
   }
   if (view.ndim != ndim)
+    // Callers of a view pass the dims in another order than the kernel's.
     place.fail("expected %zu dims, got %u%s", ndim, view.ndim,
-               listDims(spec).c_str());
+               spec.view.empty()
+                   ? mlafix::DimList(spec.dims, spec.isMany() ? 1 : 0).text
+                   : "");
   if (!spec.view.empty()) {
     TensorView given = view;
     for (size_t i = 0; i < ndim; ++i) {
