@@ -44,11 +44,9 @@ def spread_of(case: dict[str, Any]) -> str:
 def cell(case: dict[str, Any], name: str) -> str:
     """Returns an implementation's microseconds and its percentage of the faster roof. Without a roof, returns the
     factor by which mlafix is faster instead of the percentage."""
-    wrong = [implementation for implementation in case["contenders"] if implementation["name"] == name and "wrong" in implementation]
-    if wrong:
-        return "wrong result"
-    if any(implementation["name"] == name and "failed" in implementation for implementation in case["contenders"]):
-        return "fails"
+    for field, text in (("wrong", "wrong result"), ("failed", "fails"), ("left_out", "left out")):
+        if any(implementation["name"] == name and field in implementation for implementation in case["contenders"]):
+            return text
     value, percent = time_of(case, name), percent_of_roof(case, name)
     if value is None:
         return ""

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <stdexcept>
-#include <unistd.h>
 
 using namespace mlafix::bench;
 
@@ -184,15 +182,6 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
     addRoof(stream, /*isDependent=*/true, runs, result.dependentRoof);
 }
 
-/// Prints a line on stderr, in place of a line that shows progress.
-static void reportLeftOut(const std::string &name,
-                          const std::string &implementation,
-                          const std::string &why) {
-  std::fprintf(stderr, "%smlafix-bench: %s: %s: left out: %s\n",
-               isatty(STDERR_FILENO) ? "\r\033[K" : "", name.c_str(),
-               implementation.c_str(), why.c_str());
-}
-
 void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
   // If there is no file of baselines, skip all baselines.
@@ -205,14 +194,21 @@ void Meter::addImplementation(const Implementation &implementation, Runs &runs,
       implementation.isBaseline &&
       std::any_of(launches.begin(), launches.end(),
                   [](const Launch &launch) { return launch.threads == 0; });
+  ImplementationResult entry;
+  entry.name = implementation.name;
+  entry.against = implementation.against;
+  entry.isBaseline = implementation.isBaseline;
+  entry.isDependent = implementation.isDependent;
+  entry.launches = int(launches.size());
   std::unique_ptr<Ready> best;
-  uint32_t bestThreads = 0;
   double least = 0;
   for (uint32_t threads : {128u, 256u, 512u}) {
-    std::string why;
-    auto ready = runs.buffers.prepare(units, implementation, threads, why);
-    if (!ready)
-      return reportLeftOut(result.name, implementation.name, why);
+    auto ready =
+        runs.buffers.prepare(units, implementation, threads, entry.leftOut);
+    if (!ready) {
+      result.implementations.push_back(std::move(entry));
+      return;
+    }
     if (!implementation.isBaseline && implementation.isDependent &&
         !ready->hasDependentLaunch())
       return;
@@ -227,17 +223,10 @@ void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                runs.buffers.sets(), result.traffic.total());
     if (!best || micros < least) {
       best = std::move(candidate);
-      bestThreads = threads;
+      entry.threads = threads;
       least = micros;
     }
   }
-  ImplementationResult entry;
-  entry.name = implementation.name;
-  entry.against = implementation.against;
-  entry.isBaseline = implementation.isBaseline;
-  entry.isDependent = implementation.isDependent;
-  entry.launches = int(launches.size());
-  entry.threads = bestThreads;
   runs.buffers.initialise(0);
   machine.synchronize();
   best->run(machine, 0);

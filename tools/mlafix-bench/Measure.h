@@ -33,8 +33,11 @@ struct ImplementationResult {
   bool isBaseline = false, isDependent = false;
   int launches = 0;     ///< number of launches per iteration
   uint32_t threads = 0; ///< block size, if it was measured; else 0
-  std::string wrong;    ///< error in the result; "": it is right, and timed
+  std::string leftOut;  ///< reason why it was not run; else ""
+  std::string wrong;    ///< error in the result; else ""
   Summary time;
+
+  bool isTimed() const { return leftOut.empty() && wrong.empty(); }
 };
 
 struct Roof {

@@ -66,6 +66,10 @@ void mlafix::bench::printCase(const CaseResult &result) {
     std::printf("  %-20s%10.2f\n", "an empty launch", result.emptyMicros);
   for (const ImplementationResult &implementation : result.implementations) {
     std::printf("  %-20s", implementation.name.c_str());
+    if (!implementation.leftOut.empty()) {
+      std::printf(" left out: %s\n", implementation.leftOut.c_str());
+      continue;
+    }
     if (!implementation.wrong.empty()) {
       std::printf(" WRONG: %s\n", implementation.wrong.c_str());
       continue;
@@ -80,7 +84,7 @@ void mlafix::bench::printCase(const CaseResult &result) {
           ", %.1f%% of the dependent one",
           CaseResult::percentOf(result.dependentRoof, implementation.time));
     const ImplementationResult *ours = result.find(implementation.against);
-    if (ours && ours->wrong.empty())
+    if (ours && ours->isTimed())
       std::printf("  x %.3f of %s",
                   implementation.time.median / ours->time.median,
                   ours->name.c_str());
@@ -144,7 +148,9 @@ static Json toJson(const CaseResult &result) {
       entry["against"] = implementation.against;
     if (implementation.threads)
       entry["threads"] = implementation.threads;
-    if (!implementation.wrong.empty()) {
+    if (!implementation.leftOut.empty()) {
+      entry["left_out"] = implementation.leftOut;
+    } else if (!implementation.wrong.empty()) {
       entry["wrong"] = implementation.wrong;
     } else {
       entry["us"] = toJson(implementation.time);
