@@ -4,10 +4,9 @@
     torchrun --nproc-per-node 2 benchmarks/distributed.py [--json FILE] [--quick] [--help]
 
 Runs on GPUs over NCCL, with a process for each GPU, in CUDA graphs. Without GPUs it runs over gloo, which only shows
-that the program works. In every round all implementations of a case are timed in turn. There are 2 to 64 sets of
-buffers; together they exceed the last-level cache unless 64 sets are too small for that. The implementations from
-`symmetric` on have buffers of their own, at most 8 sets. Payloads and lses are random. Times are medians of rounds, on
-the slowest rank. Ratios are relative to the reducer.
+that the program works. In every round all implementations of a case are timed in turn. Each has 2 to 8 sets of buffers,
+all equally many; together they exceed the last-level cache unless 8 sets are too small for that. Payloads and lses are
+random. Times are medians of rounds, on the slowest rank. Ratios are relative to the reducer.
 
     reducer            mlafix.distributed.Reducer: pack, exchange, merge
     pack + exchange    the reducer without the merge
@@ -51,10 +50,10 @@ from peer_memory import PeerMemory
 
 SHAPES = ((128, 512), (64, 128))
 TOKENS = (1, 8, 64, 256, 1024, 4096)
-# The total size of a case's buffers in bytes: three times the last-level cache of an H200. A case has at most 64 sets
-# of buffers, so the total is smaller if the sets are small.
+# The total size of a case's buffers in bytes: three times the last-level cache of an H200. The total is smaller if
+# MOST_SETS sets are smaller. There are few sets, since all ranks must create the symmetric memory of each set together.
 ROTATED = 3 * 50 << 20
-MOST_SETS = 64
+MOST_SETS = 8
 Step = Callable[[int], None]
 
 

@@ -15,8 +15,6 @@ from mlafix.distributed.ranks import CollectiveRanks
 from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
 
 Step = Callable[[int], None]
-# The largest number of buffer sets. It is small, since all ranks must create the symmetric memory of each set together.
-MOST_SETS = 8
 _WORKSPACE_WORDS = 128
 # The index of block 0's first flag among the flags of a rank, which are u64 words (push.cu).
 _FIRST_SLOT = 32
@@ -33,7 +31,7 @@ class PeerMemory:
     """
 
     def __init__(self, tokens: int, heads: int, dim: int, cut: str, sets: int, device: torch.device) -> None:
-        self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
+        self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), sets
         self.tokens, self.heads, self.dim = tokens, heads, dim
         self.reducers, self.fp8_reducers, self.pushers, self.fp8_pushers = (
             [Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device, backend="symmetric",
@@ -118,27 +116,22 @@ class PeerMemory:
 
     def _reduce(self, reducers: list[Reducer], inputs: list[tuple[torch.Tensor, torch.Tensor]],
                 outs: list[tuple[torch.Tensor, torch.Tensor | None]], i: int) -> None:
-        i %= self.sets
         out, lse = outs[i]
         reducers[i].reduce(*inputs[i], out=out, out_lse=lse)
 
     def pull(self, i: int) -> None:
-        i %= self.sets
         out, lse = self.pulled[i]
         self.pull_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=[out, lse, self.tables[i], self.rows, self.rank])
 
     def push_by_hand(self, i: int) -> None:
-        i %= self.sets
         arguments = [*self.sent_outs[i], *self.copies[i], self.sent_tables[i], self.rows, self.rank]
         self.push_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
 
     def push_alone(self, i: int) -> None:
-        i %= self.sets
         arguments = [*self.copies[i], self.sent_tables[i], self.rows, self.rank]
         self.push_alone_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
 
     def merge_list(self, i: int) -> None:
-        i %= self.sets
         out, lse = self.pulled[i]
         pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
         ops.merge_states_list(list(pulled.rows.tensors), list(pulled.lses.tensors), out=out, out_lse=lse)
