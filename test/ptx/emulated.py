@@ -168,13 +168,16 @@ class Tensor:
         return Tensor(self.array.swapaxes(first, second), self.owner)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return Tensor(self.array[key], self.owner)
+        """Returns a view, also of a single element, as CuPy's arrays do."""
+        keys = key if isinstance(key, tuple) else (key,)
+        whole = keys if any(each is ... for each in keys) else (*keys, ...)
+        return Tensor(self.array[whole], self.owner)
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (Tensor(self.array[i : i + 1][0], self.owner) for i in range(len(self.array)))
+        return (self[i] for i in range(len(self)))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, 0)

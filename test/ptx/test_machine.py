@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from ptx import arithmetic  # noqa: E402
+from ptx import arithmetic, emulated  # noqa: E402
 from ptx.machine import launch  # noqa: E402
 from ptx.memory import Memory  # noqa: E402
 from ptx.text import PtxError, parse  # noqa: E402
@@ -397,3 +397,15 @@ def test_scopes_of_inline_assembly_have_registers_of_their_own() -> None:
 	}
 """
     assert execute(body, 64).tolist() == list(range(1, 65))
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2)])
+def test_parts_of_a_tensor_are_views_of_its_memory(shape: tuple[int, ...]) -> None:
+    array = np.zeros(shape, np.int64)
+    tensor = emulated.Tensor(array, None)  # type: ignore[arg-type]
+    for i, part in enumerate(tensor):
+        part.array[...] = i
+        assert part.shape == shape[1:] and np.shares_memory(part.array, array)
+    last = tensor[(-1,) * len(shape)]
+    assert last.shape == () and np.shares_memory(last.array, array) and last.get() == 2
+    assert tensor[..., None].shape == (*shape, 1) and tensor[:1].get().max() == 0
