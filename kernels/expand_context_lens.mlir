@@ -5,7 +5,7 @@
 //
 //   out          [d, l] i32  written
 //   seq_lens     [r]    i32
-//   live_rows           index
+//   live_rows           index, 0 … d
 //   live_rows_at [1]    i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
 //
 // Requests past r count as not live.
@@ -17,7 +17,7 @@
 mlafix.kernel @expand_context_lens(
     %out: !i32_2d {mlafix.access = "write", mlafix.dims = ["d", "l"]},
     %seq_lens: !i32_1d {mlafix.access = "read", mlafix.dims = ["r"]},
-    %live_rows: index,
+    %live_rows: index {mlafix.at_most = "d"},
     %live_rows_at: !i32_1d_2 {mlafix.access = "read", mlafix.dims = [""], mlafix.optional}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -334,7 +334,7 @@ def check_metadata(
     pages: i64,
     page_size: i64,
     seam: i32,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("e").or_tensor,
     step: i32.or_tensor,
 ):
     """Looks for lengths below 0 or other than expected, offsets that fall, and slots and live entries of a table outside the cache.

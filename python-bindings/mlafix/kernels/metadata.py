@@ -58,13 +58,13 @@ def context_len(t, j, seq_lens, live_rows):
 
 
 @kernel
-def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows: index.or_tensor):
+def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows: index.at_most("d").or_tensor):
     """Expands a context length per request to one per decoded token: out[i, j] = max(seq_lens[i] - l + 1 + j, 0) for the first
     live_rows requests, 0 for the rest, which only pad a batch.
 
       out          [d, l] i32  written
       seq_lens     [r]    i32
-      live_rows           index
+      live_rows           index, 0 … d
       live_rows_at [1]    i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
 
     Requests past r count as not live.
@@ -108,7 +108,7 @@ def pad_metadata(
     entries: index,
     pad_slot: i64,
     pad_block: i64,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("r").or_tensor,
     live_tokens: index.or_tensor,
 ):
     """Overwrites the metadata of a batch's padding: lengths with 0, offsets with the last live offset, slots with
@@ -131,7 +131,7 @@ def pad_metadata(
 
 
 @kernel
-def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or_tensor):
+def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.at_most("r").or_tensor):
     """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Past the live lengths, the sum is
     constant."""
     for i in grid("c"):
@@ -153,7 +153,9 @@ def length_of_rank(length, rank, ranks, interleave):
 
 
 @kernel
-def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
+def lens_of_rank(
+    out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.at_most("n").or_tensor
+):
     """Computes the length of each request on one rank of a group that shares the request's context; 0 for requests that
     are not live. The lengths of whole requests are read from `seq_lens` or, if it is omitted, from `out`, which is then
     overwritten."""
@@ -211,7 +213,7 @@ def pages_of_rank(
     ranks: index,
     page_size: index,
     pad_page: i64,
-    live_rows: index.or_tensor,
+    live_rows: index.at_most("n").or_tensor,
 ):
     """out[t, j] = the page on this rank that holds request t's j-th run of page_size tokens, counting only tokens that
     lie on this rank; `pad_page` if there is no such run. `token_table` gives the place of the run's first token in the

@@ -444,7 +444,7 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
         cu_seqlens: `[b + 1]` i32 or i64.
         slots: `[t]` i64 or i32; -1 is none.
         block_table: `[b, w]`, of the dtype of `expected_lens` if both are given.
-        live_rows: the number of requests to check: an int or `[1] i32` on the device; None is all.
+        live_rows: the number of requests to check: an int, 0 to e, or `[1] i32` on the device; None is all.
         seam: the number of this place in the record, 0 to 2^24 - 1.
         step: the number of the step in the record: an int, or `[1] i32` on the device.
         stream: the CUDA stream; None is torch's current one.

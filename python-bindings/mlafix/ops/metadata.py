@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import library
 from .._launcher.arguments import check_integer, wrong
-from .._launcher.arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of, spelling_of
+from .._launcher.arrays import check_integers, count_or_tensor, empty, is_contiguous, is_symbol, rows_of, spelling_of
 from ._families import PLAIN, KeyedKernel
 from ._launch import calls_operation, launch, operation
 from ._types import Array, Stream
@@ -131,7 +131,8 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         seq_lens: `[r] i32`: the sequence lengths with the new tokens. Requests at or past r get 0.
         num_decodes: requests in the batch, padding included.
         max_decode_len: tokens a request, 1 or more (speculative tokens + 1).
-        live_rows: the number of live requests: an int or `[1] i32` on the buffer's device. None is num_decodes.
+        live_rows: the number of live requests: an int, 0 to num_decodes, or `[1] i32` on the buffer's device. None is
+            num_decodes.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -191,13 +192,15 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
 
     Args:
         seq_lens: `[r]` i32 or i64; updated.
-        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. A negative count is 0.
+        live_rows: the number of live requests: an int, 0 to r, or `[1] i32` on the arrays' device, where a negative
+            count is 0.
         cu_seqlens: `[c]` i32 or i64, of any size, `[r + 1]` as a rule: the first token of each request, and the end of
             the last request; updated.
         slots: `[t]` i64 or i32: the slot for the KV of each token; updated.
         block_table: `[b, w]` i32 or i64, of any size, `[r, w]` as a rule: the blocks of each request; updated.
-        live_tokens: the number of live tokens, likewise; a negative count is ignored. None: `cu_seqlens[live_rows]`, or
-            the last entry if `cu_seqlens` is shorter, 0 if it is empty. Without `cu_seqlens` all tokens are live.
+        live_tokens: the number of live tokens: an int, 0 to t, or `[1] i32` on the arrays' device, where a negative
+            count means None. None: `cu_seqlens[live_rows]`, or the last entry if `cu_seqlens` is shorter, 0 if it is
+            empty. Without `cu_seqlens` all tokens are live.
         pad_slot: the value of a slot of padding. Engines' cache writers skip -1. It must fit the slots' dtype.
         pad_block: the value of an entry of padding. Block 0 always exists. It must fit the table's dtype.
         stream: the CUDA stream; None is torch's current one.
@@ -224,7 +227,9 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
     _check_fits("pad_slot", pad_slot, "slots", slots)
     _check_fits("pad_block", pad_block, "block_table", block_table)
     rows, rows_at = count_or_tensor(live_rows)
-    tokens, tokens_at = count_or_tensor(-1 if live_tokens is None else live_tokens)
+    tokens, tokens_at = (-1, None) if live_tokens is None else count_or_tensor(live_tokens)
+    if live_tokens is not None and tokens_at is None:
+        _check_live_tokens(tokens, slots)
     arguments = seq_lens, cu_seqlens, slots, block_table, max(entries), pad_slot, pad_block, rows, tokens, rows_at, tokens_at
     launch(library.kernel("pad_metadata"), arguments, stream)
 
@@ -240,7 +245,7 @@ def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Arr
 
     Args:
         lens: `[r]` i32 or i64.
-        live_rows: the number of live lengths: an int, or `[1] i32` on the arrays' device. None is r.
+        live_rows: the number of live lengths: an int, 0 to r, or `[1] i32` on the arrays' device. None is r.
         out: `[c]` i32 or i64, of any size: `[r + 1]` as a rule. Allocated, `[r + 1] i32`, if None.
         stream: the CUDA stream; None is torch's current one.
 
@@ -278,7 +283,7 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
         rank: the rank, 0 … ranks - 1.
         ranks: the number of ranks in the group, at least 1.
         interleave: the number of consecutive tokens on one rank, at least 1; ranks * interleave is below 2^63.
-        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. None is r.
+        live_rows: the number of live requests: an int, 0 to n, or `[1] i32` on the arrays' device. None is all.
         out: `[n]`, as `seq_lens`; may be `seq_lens` itself. Allocated, `[r]`, if None.
         stream: the CUDA stream; None is torch's current one.
 
@@ -303,7 +308,7 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
     check_integers(seq_lens, "seq_lens")
     if out is None:
         out = empty(seq_lens, (size,))
-    count = count_or_tensor(size if live_rows is None else live_rows)
+    count = count_or_tensor(rows_of(out, "out", ("n",))[0] if live_rows is None else live_rows)
     given = None if out is seq_lens else seq_lens
     launch(library.kernel("lens_of_rank"), (out, given, rank, ranks, interleave, *count), stream)
     return out
@@ -329,7 +334,7 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
         ranks: the number of ranks in the group, at least 1.
         page_size: tokens of a page on one rank, at least 1.
         pad_page: the value of an entry without tokens. It must fit the dtype of `out`.
-        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. None is n.
+        live_rows: the number of live requests: an int, 0 to n, or `[1] i32` on the arrays' device. None is n.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -361,6 +366,13 @@ def _check_fits(name: str, value: Any, holder: str, array: Any) -> None:
     check_integer(name, value)
     if array is not None and spelling_of(array.dtype) == "int32" and not -(2**31) <= value < 2**31:
         raise wrong(name, f'an integer that fits int32, the dtype of "{holder}"', value)
+
+
+def _check_live_tokens(tokens: Any, slots: Any) -> None:
+    """Raises ArgumentError unless a number of live tokens is an integer from 0 to the number of slots, if there are slots."""
+    check_integer("live_tokens", tokens, 0)
+    if slots is not None and not is_symbol(slots.shape[0]) and not is_symbol(tokens) and tokens > slots.shape[0]:
+        raise wrong("live_tokens", f"a value from 0 to {slots.shape[0]}, the number of slots", tokens)
 
 
 def check_rank(rank: Any, ranks: Any) -> None:

@@ -152,6 +152,8 @@ def draw_lens(d: Draw, name: str) -> None:
         way = d.one(["new", "out", "itself"])
         out = None if way == "new" else lens if way == "itself" else d.output("out", (int(d.integers(0, r + 4)),), dtype, row=False)
         lens.is_written |= way == "itself"
+        if isinstance(live, int) and out is not None:
+            live = min(live, len(out.values))
         made = d.call(name, ops.lens_of_rank, lens, rank, ranks, interleave=interleave, live_rows=live, out=out)
         each = [int((np.arange(max(int(x), 0)) // interleave % ranks == rank).sum()) for x in alive]
         got = d.result(made, out)

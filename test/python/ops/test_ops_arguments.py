@@ -34,7 +34,7 @@ def test_wrong_argument(function: str, spoil: Callable[[Right], dict[str, Any]],
 def test_nothing_is_written_by_a_wrong_call(function: str, device: Device) -> None:
     right = Right(device)
     arguments = right.arguments(function)
-    written = next(name for name in ("out", "v", "lse", "flags", "buffer", "x", "cache") if name in arguments)
+    written = next(name for name in ("out", "v", "lse", "flags", "buffer", "x", "cache", "seq_lens") if name in arguments)
     before = device.get(arguments[written]).copy()
     name, spoil = next((f, s) for f, s, _ in WRONG if f == function)
     changed = spoil(right)

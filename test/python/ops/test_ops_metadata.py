@@ -73,10 +73,8 @@ def test_expand_context_lens_of_any_lengths(data: st.DataObject) -> None:
     lens = np.array(data.draw(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=requests, max_size=requests)), np.int32)
     live = data.draw(st.integers(-2, 12))
     buffer = np.full(decodes * longest, -77, np.int32)
-    if live < 0:
-        out = ops.expand_context_lens(buffer, lens, decodes, longest, live_rows=np.array([live], np.int32))
-    else:
-        out = ops.expand_context_lens(buffer, lens, decodes, longest, live_rows=live)
+    count = live if 0 <= live <= decodes else np.array([live], np.int32)
+    out = ops.expand_context_lens(buffer, lens, decodes, longest, live_rows=count)
     # Lengths near the limits of i32 may wrap around before they are clamped, as they do in torch. They are not
     # compared.
     ordinary = np.abs(lens.astype(np.int64)) < 2**31 - 16
