@@ -145,7 +145,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
     return ops.expand_context_lens(buffer, seq_lens, num_decodes, max_decode_len)
 
 
-@renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs", flags="num_computed_tokens")
+@renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs", padded="num_reqs_padded", flags="num_computed_tokens")
 def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs: int, num_reqs_padded: int) -> Any:
     """Flags the requests that are still prefilling; False in the padding (vLLM #41873; `mlafix.ops.is_prefilling`).
 

@@ -91,7 +91,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     Args:
         computed: `[m]` i32 or i64: tokens whose KV is in the cache.
         prompt: `[m]`, of the same dtype: tokens of the prompt.
-        live_rows: the number of live requests: an int or `[1] i32` on the arrays' device. None is m.
+        live_rows: the number of live requests: an int, 0 to padded, or `[1] i32` on the arrays' device. None is all.
         padded: the size of the result; None is m.
         stream: the CUDA stream; None is torch's current one.
 
@@ -111,7 +111,8 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     (size,) = rows_of(computed, "computed", ("m",))
     if padded is not None:
         check_integer("padded", padded, 0)
-    flags = empty(computed, (size if padded is None else padded,), "bool")
+        size = padded
+    flags = empty(computed, (size,), "bool")
     mark_prefilling(flags, computed, prompt, size if live_rows is None else live_rows, stream=stream)
     return flags
 

@@ -117,9 +117,9 @@ def draw_flags(d: Draw, name: str) -> None:
         d.call(name, ops.mark_prefilling, flags, computed, prompt, live)
         got = flags.fetch()
     else:
-        padded = int(d.integers(m, m + 4)) if d.yes() or name.startswith("vllm") else None
-        live = int(d.integers(0, m + 1)) if d.yes() or name.startswith("vllm") else None
+        padded = int(d.integers(0, m + 4)) if d.yes() or name.startswith("vllm") else None
         n = m if padded is None else padded
+        live = int(d.integers(0, n + 1)) if d.yes() or name.startswith("vllm") else None
         made = d.call(name, vllm.is_prefilling, computed, prompt, live, padded) if name.startswith("vllm") else d.call(
             name, ops.is_prefilling, computed, prompt, live_rows=live, padded=padded)  # fmt: skip
         got, live = d.numpy_of(made), m if live is None else live

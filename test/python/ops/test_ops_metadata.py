@@ -42,11 +42,14 @@ def test_is_prefilling_allocates_beside_its_inputs(device: Device) -> None:
     computed, prompt = (device.put(np.array(x, np.int64)) for x in ([0, 5, 2], [4, 5, 3]))
     for flags, expected in [(ops.is_prefilling(computed, prompt), [True, False, True]),
                             (ops.is_prefilling(computed, prompt, 1, padded=5), [True, False, False, False, False]),
+                            (ops.is_prefilling(computed, prompt, padded=2), [True, False]),
                             (ops.is_prefilling(computed, prompt, device.scalar(3)), [True, False, True])]:
         assert type(flags) is type(computed) and device.get(flags).tolist() == expected
     for padded, message in ((-1, "expected 0 or more, got -1"), (2.0, "expected an integer, got 2.0")):
         with pytest.raises(mlafix.ArgumentError, match=f'argument "padded": {message}'):
             ops.is_prefilling(computed, prompt, padded=padded)  # type: ignore[arg-type]
+    with pytest.raises(mlafix.ArgumentError, match='argument "live_rows": expected a value from 0 to 2.*got 3'):
+        ops.is_prefilling(computed, prompt, 3, padded=2)
 
 
 @pytest.mark.parametrize("where", ["host", "device"])
