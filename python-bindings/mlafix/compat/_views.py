@@ -69,6 +69,7 @@ def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_si
     `maxima` and `sums` `[T, H, S]` the maxima of scores and the sums of weights."""
     from .. import ops
 
+    check_integer("tile_size", tile_size)
     rows_of(output, "segm_output", ("T", "H", "S", "D"))
     check_dtype(output, "segm_output")
     for array, name in ((maxima, "segm_max"), (sums, "segm_expsum")):

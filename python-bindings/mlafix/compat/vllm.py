@@ -210,6 +210,8 @@ def init_mla_context_partial(chunked_context: Any, attn_output: Array, attn_soft
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     check_integer("num_tokens", num_tokens)
+    if num_tokens < 0:
+        raise wrong("num_tokens", "0 or more", num_tokens)
     tokens, heads, dim = rows_of(attn_output, "attn_output", ("n", "H", "D"))
     check_dtype(attn_output, "attn_output")
     _check_lse(attn_softmax_lse, "attn_softmax_lse", heads, tokens)
@@ -299,12 +301,17 @@ def compute_token_to_req_indices(query_start_loc: Array, out: Array, num_mapped_
     if rows_of(query_start_loc, "query_start_loc", ("R + 1",))[0] < 2:
         raise wrong("query_start_loc", "2 entries or more", query_start_loc.shape[0])
     check_integers(query_start_loc, "query_start_loc")
-    for name, value in (("num_mapped_tokens", num_mapped_tokens), ("num_tokens", num_tokens)):
-        check_integer(name, value)
-    if not 0 <= num_tokens <= room:
-        raise wrong("num_tokens", f"0 to {room}, the entries of out", num_tokens)
+    check_integer("num_mapped_tokens", num_mapped_tokens)
+    _check_entries("num_tokens", num_tokens, "out", room)
     requests_of_tokens(places, query_start_loc, max(num_mapped_tokens, 0), num_tokens)
     return places[:num_tokens]
+
+
+def _check_entries(name: str, count: Any, array: str, room: int) -> None:
+    """Raises ArgumentError unless `count` is a number of entries that the array named `array`, of `room` entries, has."""
+    check_integer(name, count)
+    if not 0 <= count <= room:
+        raise wrong(name, f"0 to {room}, the entries of {array}", count)
 
 
 @renames(out="dcp_local_seq_lens", rank="dcp_rank", ranks="dcp_size", interleave="cp_interleave", live_rows="num_reqs")
@@ -331,6 +338,8 @@ def prepare_dcp_local_seq_lens(dcp_local_seq_lens: Array, seq_lens: Array, num_r
     if dcp_size == 1:
         return None
     lens: Any = dcp_local_seq_lens
+    if num_reqs_padded is not None:
+        _check_entries("num_reqs_padded", num_reqs_padded, "dcp_local_seq_lens", rows_of(lens, "dcp_local_seq_lens", ("n",))[0])
     ops.lens_of_rank(seq_lens, dcp_rank, dcp_size, interleave=cp_interleave, live_rows=num_reqs, out=lens)
     return lens[:num_reqs_padded]
 

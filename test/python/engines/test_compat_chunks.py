@@ -120,6 +120,8 @@ def test_one_rank_has_everything(device: Device) -> None:
     assert vllm.prepare_dcp_local_seq_lens(lens, lens, 2, 1, 0, 1) is None and device.get(lens).tolist() == [3, 0]
     for call, text in ((lambda: sglang.get_dcp_lens(lens, 2, 2), '"dcp_rank": expected a rank from 0 to 1, got 2'),
                        (lambda: sglang.localize_dcp_indices(lens, 2, 0, 0), '"interleave_size": expected 1 or more, got 0'),
+                       *((lambda count=count: vllm.prepare_dcp_local_seq_lens(lens, lens, 2, 2, 0, 1, num_reqs_padded=count),
+                          f'"num_reqs_padded": expected 0 to 2, the entries of dcp_local_seq_lens, got {count}') for count in (-1, 3)),
                        (lambda: vllm.compute_token_to_req_indices(lens[:1], lens, 1, 1), '"query_start_loc": expected 2 entries or more, got 1')):
         with pytest.raises(ArgumentError, match=text):
             call()

@@ -94,6 +94,18 @@ def test_errors_about_places_name_an_argument_of_the_function(call: Call) -> Non
     assert check_names(call, TorchDevice("cpu"), elsewhere)
 
 
+@each_call
+@pytest.mark.parametrize("value", [-1, 2**70, 1.5, "2", None])
+def test_errors_about_numbers_name_an_argument_of_the_function(call: Call, value: Any) -> None:
+    parameters = inspect.signature(call.function).parameters
+    for name in (name for name, parameter in parameters.items() if str(parameter.annotation).startswith("int")):
+        made = {one: spec if (array := as_array(spec)) is None else array for one, spec in call.arguments(SIZES).items()}
+        try:
+            call.function(**made | {name: value})
+        except ArgumentError as error:
+            assert set(re.findall(r'argument "([\w.]+)"', str(error))) <= set(parameters)
+
+
 def test_every_drop_in_is_called() -> None:
     """test_compat_chunks.py tests SDPAMerger."""
     assert {call.name for call in CALLS} | OVER_RANKS | {"torch_context_parallel.SDPAMerger"} == set(compat.ENGINE_VERSIONS)
