@@ -181,6 +181,8 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("check_merge", lambda r: {"sides": [], "side_lses": []}, 'argument "sides": expected 1 to 8 arrays, got 0'),
     ("check_blocks", lambda r: {"cache": r.rows(3, D)}, 'argument "cache": expected 3 dims'),
     ("check_metadata", lambda r: {"page_size": 0}, 'argument "page_size": expected 1 or more, got 0'),
+    ("check_metadata", lambda r: {"pages": -1}, 'argument "pages": expected 0 or more, got -1'),
+    ("check_attention", lambda r: {"most_keys": -1}, 'argument "most_keys": expected 0 or more, got -1'),
     ("merge_attn_states", lambda r: {"suffix": r.rows(N + 1, H, D)}, 'argument "suffix": expected size 5 .*got 6'),
     ("merge_attn_states", lambda r: {"suffix": r.rows(dtype=F16)}, 'argument "suffix": expected dtype f32.*got f16'),
     ("merge_attn_states", lambda r: {"out": r.rows(N, H)}, 'argument "out": expected 3 dims, got 2'),

@@ -143,6 +143,13 @@ def _halvings(starts: Any) -> int:
     return bounds.bit_length() if isinstance(bounds, int) else 62
 
 
+def _check_least(name: str, number: Any, least: int) -> None:
+    """Raises ArgumentError unless `number` is an integer of at least `least`, or a symbolic one."""
+    check_integer(name, number)
+    if not is_symbol(number) and number < least:
+        raise wrong(name, f"{least} or more", number)
+
+
 def _checked(tolerance: Any, name: str) -> Any:
     if is_symbol(tolerance):
         return tolerance
@@ -373,9 +380,8 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
     for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
         check_integers(given, name)
     _check_sequences(lens, cu_seqlens)
-    check_integer("most_keys", most_keys)
-    for name, number in (("every", every), ("step_size", step_size)):
-        check_integer(name, number, None if is_symbol(number) else 1)
+    for name, number, least in (("most_keys", most_keys, 0), ("every", every, 1), ("step_size", step_size, 1)):
+        check_integer(name, number, None if is_symbol(number) else least)
     seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     kernel = in_base("check_attention", base_of("base", base))
@@ -465,8 +471,8 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
     for name, given in (("lens", lens), ("expected_lens", expected_lens), ("cu_seqlens", cu_seqlens), ("slots", slots), ("block_table", block_table)):
         if given is not None:
             check_integers(given, name)
-    check_integer("pages", pages)
-    check_integer("page_size", page_size, None if is_symbol(page_size) else 1)
+    for name, number, least in (("pages", pages, 0), ("page_size", page_size, 1)):
+        check_integer(name, number, None if is_symbol(number) else least)
     entries = rows_of(record, "record", ("e", "1"))[0]
     for name, given in (("lens", lens), ("slots", slots)):
         if given is not None and not is_symbol(entries) and not is_symbol(given.shape[0]) and given.shape[0] > entries:  # type: ignore[attr-defined]

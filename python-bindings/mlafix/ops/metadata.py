@@ -371,7 +371,7 @@ def _check_fits(name: str, value: Any, holder: str, array: Any) -> None:
 
 def _check_live_tokens(tokens: Any, slots: Any) -> None:
     """Raises ArgumentError unless a number of live tokens is an integer from 0 to the number of slots, if there are slots."""
-    check_integer("live_tokens", tokens, 0)
+    check_integer("live_tokens", tokens, None if is_symbol(tokens) else 0)
     if slots is not None and not is_symbol(slots.shape[0]) and not is_symbol(tokens) and tokens > slots.shape[0]:
         raise wrong("live_tokens", f"a value from 0 to {slots.shape[0]}, the number of slots", tokens)
 
