@@ -2,8 +2,8 @@
 installed.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
-    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, which
-                         scripts/test-wheels puts beside this file); if torch finds a GPU, also on the GPU
+    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py of
+                         scripts/wheel); beside torch that finds a GPU, also on the GPU
     check.py compiler    with mlafix-compiler as well
     check.py peers       with mlafix alone and torch: the engines' functions, with shapes for which the wheel has compiled
                          code; on a GPU if there is one
