@@ -143,13 +143,6 @@ def _halvings(starts: Any) -> int:
     return bounds.bit_length() if isinstance(bounds, int) else 62
 
 
-def _check_least(name: str, number: Any, least: int) -> None:
-    """Raises ArgumentError unless `number` is an integer of at least `least`, or a symbolic one."""
-    check_integer(name, number)
-    if not is_symbol(number) and number < least:
-        raise wrong(name, f"{least} or more", number)
-
-
 def _checked(tolerance: Any, name: str) -> Any:
     if is_symbol(tolerance):
         return tolerance
