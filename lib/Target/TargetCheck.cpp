@@ -25,7 +25,8 @@ struct Requirement {
 } // namespace
 
 // Requirements of operations that lack MLIR's trait NVVMRequiresSM, from the
-// "target ISA notes" of the PTX manual.
+// "target ISA notes" of the PTX manual. tanh exists on sm_75, but only from PTX
+// 7.0 on, which LLVM does not choose there.
 static constexpr Requirement operationRequirements[] = {
     {"nvvm.griddepcontrol", 90},
     {"nvvm.convert.f32x2.to.f8x2", 89},
@@ -41,6 +42,7 @@ static constexpr Requirement operationRequirements[] = {
     {"nvvm.cluster", 90},
     {"nvvm.stmatrix", 90},
     {"nvvm.barrier.arrive", 70},
+    {"llvm.intr.tanh", 80},
 };
 
 static constexpr Requirement intrinsicRequirements[] = {
@@ -57,13 +59,28 @@ static constexpr Requirement intrinsicRequirements[] = {
     {"llvm.nvvm.cluster", 90},
 };
 
-/// Returns true if `name` is an LLVM intrinsic for which NVPTX has neither an
-/// instruction nor a library function. (It has a tanh, of low precision.)
-static bool isUnselectable(StringRef name) {
-  static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
-                                    "pow",  "powi",  "tan",  "tanh", "sinh",
-                                    "cosh", "asin",  "acos", "atan", "atan2"};
-  return name.consume_front("llvm.intr.") && names.contains(name);
+/// Returns true if `op` is an LLVM intrinsic for which NVPTX has neither an
+/// instruction nor a library function. Of f32 and narrower floats, NVPTX has
+/// exp2 and, where `afn` allows an approximation, sine, cosine and tanh.
+static bool isUnselectable(mlir::Operation *op) {
+  static const StringSet<> missing = {
+      "exp",  "exp10", "log",   "log2",   "log10",  "pow",
+      "powi", "tan",   "sinh",  "cosh",   "asin",   "acos",
+      "atan", "atan2", "lrint", "llrint", "lround", "llround"};
+  static const StringSet<> approximate = {"sin", "cos", "sincos", "tanh"};
+  StringRef name = op->getName().getStringRef();
+  if (!name.consume_front("llvm.intr."))
+    return false;
+  bool isApproximate = approximate.contains(name);
+  if (!isApproximate && name != "exp2")
+    return missing.contains(name);
+  if (mlir::getElementTypeOrSelf(op->getOperand(0)).getIntOrFloatBitWidth() >
+      32)
+    return true;
+  mlir::LLVM::FastmathFlags flags =
+      cast<mlir::LLVM::FastmathFlagsInterface>(op).getFastmathAttr().getValue();
+  return isApproximate &&
+         !bitEnumContainsAll(flags, mlir::LLVM::FastmathFlags::afn);
 }
 
 static unsigned requiredCapability(StringRef name,
@@ -77,10 +94,12 @@ static unsigned requiredCapability(StringRef name,
 static LogicalResult checkOperation(mlir::Operation *op,
                                     const TargetSpec &target) {
   StringRef name = op->getName().getStringRef();
+  if (isUnselectable(op))
+    return op->emitError() << "expected operations that PTX has instructions "
+                              "for, got '"
+                           << name << "'";
   StringRef what = name;
-  unsigned required = 0;
-  if (name.starts_with("nvvm."))
-    required = requiredCapability(name, operationRequirements);
+  unsigned required = requiredCapability(name, operationRequirements);
   if (auto call = dyn_cast<mlir::LLVM::CallIntrinsicOp>(op)) {
     what = call.getIntrin();
     required = requiredCapability(what, intrinsicRequirements);
@@ -95,10 +114,6 @@ static LogicalResult checkOperation(mlir::Operation *op,
   if (required > target.capability)
     return op->emitError() << "expected sm_" << required << " or later for '"
                            << what << "', got " << target.name;
-  if (isUnselectable(name))
-    return op->emitError() << "expected operations that PTX has instructions "
-                              "for, got '"
-                           << what << "'";
   if (auto call = dyn_cast<mlir::LLVM::CallOp>(op)) {
     std::optional<StringRef> callee = call.getCallee();
     auto function = callee ? op->getParentOfType<mlir::ModuleOp>()

@@ -8,6 +8,9 @@
 // RUN: %mlafix-opt %t/fp8.mlir --target=sm_89 --emit=ptx | FileCheck %t/fp8.mlir --check-prefix=CVT
 // RUN: not %mlafix-opt %t/intrinsic.mlir --target=sm_80 --emit=ptx 2>&1 | FileCheck %t/intrinsic.mlir --check-prefix=INTRINSIC
 // RUN: not %mlafix-opt %t/log2.mlir --target=sm_90 --emit=ptx 2>&1 | FileCheck %t/log2.mlir --check-prefix=LOG2
+// RUN: not %mlafix-opt %t/tanh.mlir --target=sm_75 --emit=ptx 2>&1 | FileCheck %t/tanh.mlir --check-prefix=TANH
+// RUN: %mlafix-opt %t/tanh.mlir --target=sm_80 --emit=ptx | FileCheck %t/tanh.mlir --check-prefix=APPROX
+// RUN: not %mlafix-opt %t/exact.mlir --target=sm_90 --emit=ptx 2>&1 | FileCheck %t/exact.mlir --check-prefix=EXACT
 // RUN: not %mlafix-opt %t/extern.mlir --target=sm_90 --emit=ptx 2>&1 | FileCheck %t/extern.mlir --check-prefix=EXTERN
 
 //--- dependent.mlir
@@ -47,6 +50,38 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
     // LOG2: error: expected operations that PTX has instructions for, got 'llvm.intr.log2'
     %y = llvm.intr.log2(%x) : (f32) -> f32
     llvm.store %y, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+//--- tanh.mlir
+// APPROX-DAG: tanh.approx.f32
+// APPROX-DAG: sin.approx.f32
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: vector<2xf32>, %w: f32) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+    // TANH: error: expected sm_80 or later for 'llvm.intr.tanh', got sm_75
+    %y = llvm.intr.tanh(%x) {fastmathFlags = #llvm.fastmath<afn>} : (vector<2xf32>) -> vector<2xf32>
+    // TANH-NOT: error:
+    %s = llvm.intr.sin(%w) {fastmathFlags = #llvm.fastmath<fast>} : (f32) -> f32
+    llvm.store %y, %p : vector<2xf32>, !llvm.ptr<1>
+    llvm.store %s, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+//--- exact.mlir
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32, %d: f64) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
+    // EXACT: error: expected operations that PTX has instructions for, got 'llvm.intr.tanh'
+    %tanh = llvm.intr.tanh(%x) : (f32) -> f32
+    // EXACT: error: expected operations that PTX has instructions for, got 'llvm.intr.sin'
+    %sin = llvm.intr.sin(%x) : (f32) -> f32
+    // EXACT: error: expected operations that PTX has instructions for, got 'llvm.intr.cos'
+    %cos = llvm.intr.cos(%d) {fastmathFlags = #llvm.fastmath<afn>} : (f64) -> f64
+    // EXACT: error: expected operations that PTX has instructions for, got 'llvm.intr.exp2'
+    %exp2 = llvm.intr.exp2(%d) : (f64) -> f64
+    // EXACT: error: expected operations that PTX has instructions for, got 'llvm.intr.lrint'
+    %round = llvm.intr.lrint(%x) : (f32) -> i64
     llvm.return
   }
 }
