@@ -197,11 +197,5 @@ unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
   default:
     return 0;
   }
-  bool found = module
-                   .walk([&](mlir::Operation *op) {
-                     return needsMore(op) ? mlir::WalkResult::interrupt()
-                                          : mlir::WalkResult::advance();
-                   })
-                   .wasInterrupted();
-  return found ? version : 0;
+  return anyOp(module, needsMore) ? version : 0;
 }
