@@ -209,13 +209,6 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // has memory of its own. In a loop, each iteration uses this memory again, so
 // cluster barriers separate the pushes from the reads before and after them.
 
-/// Returns true if the insertion point is inside a loop.
-static bool isInLoop(OpBuilder &b) {
-  Operation *parent = b.getInsertionBlock()->getParentOp();
-  return isa<LoopLikeOpInterface>(parent) ||
-         parent->getParentOfType<LoopLikeOpInterface>();
-}
-
 namespace {
 /// The layout of the partials of all blocks in the shared memory of each block.
 struct BlockPartials {
@@ -248,8 +241,8 @@ struct BlockPartials {
 } // namespace
 
 /// Pushes this block's `partials` into the shared memory of all blocks, with
-/// different threads for different blocks. Waits for the partials of the other
-/// blocks. Returns this block's memory.
+/// different threads for different blocks. Returns this block's memory, which
+/// the caller must not read before the partials of the other blocks are there.
 static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
   IndexBuilder x(b, loc);
@@ -269,10 +262,6 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       PushOp::create(then, loc, partial, shared,
                      y.add(first, y.constant(int64_t(p))), block);
   });
-  if (isInLoop(b))
-    buildClusterBarrier(b, loc);
-  else
-    AwaitPushesOp::create(b, loc, shared);
   return shared;
 }
 
@@ -289,6 +278,12 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
   ReduceKind kind = op.getKind();
   BlockPartials of(layout, packs, packs > int64_t(partials.size()));
   Value shared = pushToBlocks(b, loc, layout, of, partials);
+  Region *region = b.getInsertionBlock()->getParent();
+  auto loop = region->getParentOfType<LoopLikeOpInterface>();
+  if (loop)
+    buildClusterBarrier(b, loc);
+  else
+    AwaitPushesOp::create(b, loc, shared);
   auto reduceFrom = [&](Value first, int64_t count, int64_t step) {
     SmallVector<Value> values;
     for (int64_t i = 0; i < count; ++i)
@@ -313,7 +308,7 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
           reduceFrom(x.constant(of.areKept ? getKeeper(p, packs) : p),
                      of.blocks, /*step=*/packs));
   }
-  if (isInLoop(b))
+  if (loop)
     buildClusterBarrier(b, loc);
 }
 
