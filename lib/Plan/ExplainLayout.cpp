@@ -349,8 +349,7 @@ void Explanation::remarkRowsReadAgain() {
   forall.walk([&](LoadOp load) {
     std::optional<MemoryAccess> access = getSingleAccess(load);
     if (!access || !access->isRow || access->isPerGroup() ||
-        (!load->getParentOfType<LoopLikeOpInterface>() &&
-         !load->getParentOfType<MergeLoopOp>()) ||
+        !load->getParentOfType<LoopLikeOpInterface>() ||
         !shape.argDims.count(access->getArgNumber()))
       return;
     for (BlockArgument index : forall.getBody().front().getArguments())
