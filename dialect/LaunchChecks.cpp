@@ -110,9 +110,14 @@ StepBuilder::Step StepBuilder::get(Value value) {
 
 /// Builds a comparison. Unsigned comparisons need no zero-extension, since
 /// 32-bit numbers that are sign-extended to 64 bits keep their unsigned order.
+/// In a signed comparison of booleans, true is -1 and so below false.
 StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   using P = arith::CmpIPredicate;
   Step x = operand(op, 0), y = operand(op, 1);
+  bool isSigned =
+      llvm::is_contained({P::slt, P::sle, P::sgt, P::sge}, op.getPredicate());
+  if (isSigned && op.getLhs().getType().isInteger(1))
+    std::swap(x, y);
   auto negate = [&](Step step) { return add("xor", {step, addConstant(1)}); };
   switch (op.getPredicate()) {
   case P::eq:
@@ -190,6 +195,11 @@ StepBuilder::Step StepBuilder::buildNamed(Operation *op) {
 
 StepBuilder::Step StepBuilder::buildOp(Operation *op) {
   Type type = op->getResult(0).getType();
+  // Others, such as a sum or a signed minimum, take true for -1.
+  bool isLogic = isa<arith::CmpIOp, arith::SelectOp, arith::AndIOp,
+                     arith::OrIOp, arith::XOrIOp>(op);
+  if (type.isInteger(1) && !isLogic)
+    return std::nullopt;
   return llvm::TypeSwitch<Operation *, Step>(op)
       .Case<memref::DimOp>([&](auto dim) -> Step {
         BlockArgument argument = getKernelArgument(dim.getSource());
@@ -205,7 +215,7 @@ StepBuilder::Step StepBuilder::buildOp(Operation *op) {
       })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
           [&](auto) -> Step {
-            if (op->getOperand(0).getType().isInteger(1) || type.isInteger(1))
+            if (op->getOperand(0).getType().isInteger(1))
               return std::nullopt;
             return wrap(operand(op, 0), type);
           })

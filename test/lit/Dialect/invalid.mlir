@@ -1239,6 +1239,16 @@ mlafix.kernel @k(%x: f32) {
 
 // -----
 
+mlafix.kernel @k(%p: i1, %q: i1) {
+  %c1 = arith.constant 1 : index
+  %both = arith.minsi %p, %q : i1
+  // expected-error @below {{expected a condition of integer arguments and sizes, in at most 256 steps, since it is before the grid, got one that a launch cannot compute}}
+  mlafix.assume %both, "min(p, q)"
+  mlafix.forall (%t) in (%c1) {}
+}
+
+// -----
+
 mlafix.kernel @k(%p: i1) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a text of 1 to 1024 bytes in UTF-8 without control characters, got ""}}
