@@ -100,21 +100,29 @@ bool mlafix::dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   return known[value] = depends;
 }
 
-/// Returns the number of times that `op` executes per row. A loop of unknown
-/// trip count counts as `unknown` iterations.
-static int64_t countRepeats(Operation *op, Operation *grid, int64_t unknown) {
-  constexpr int64_t kMost = 1 << 16; // so that products do not overflow
+/// The largest count of countRepeats(), so that products do not overflow.
+static constexpr int64_t kMostRepeats = 1 << 16;
+
+/// Returns the number of iterations of `op`, which is 1 if `op` is no loop. A
+/// loop of unknown trip count has `unknown` iterations before it is unrolled.
+static int64_t assumeIterations(Operation *op, int64_t unknown) {
+  if (auto merges = dyn_cast<MergeLoopOp>(op))
+    return std::max<int64_t>(1, unknown / merges.getStep());
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop)
+    return isa<scf::WhileOp>(op) ? unknown : 1;
+  if (std::optional<APInt> trips = loop.getStaticTripCount())
+    return trips->getLimitedValue(kMostRepeats);
+  APInt step;
+  if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) || step.isZero())
+    return unknown;
+  return std::max<int64_t>(1, unknown / step.getLimitedValue(kMostRepeats));
+}
+
+int64_t mlafix::countRepeats(Operation *op, Operation *grid, int64_t unknown) {
   int64_t repeats = 1;
-  for (Operation *up = op->getParentOp(); up && up != grid;
-       up = up->getParentOp()) {
-    if (auto loop = dyn_cast<scf::ForOp>(up)) {
-      std::optional<APInt> count = loop.getStaticTripCount();
-      repeats *= count ? count->getLimitedValue(kMost) : unknown;
-    } else if (isa<MergeLoopOp, scf::WhileOp>(up)) {
-      repeats *= unknown;
-    }
-    repeats = std::min(repeats, kMost);
-  }
+  for (; op && op != grid; op = op->getParentOp())
+    repeats = std::min(repeats * assumeIterations(op, unknown), kMostRepeats);
   return repeats;
 }
 

@@ -138,6 +138,13 @@ struct LoopWork {
   bool isRest = false;   ///< does what is left of the unrolled loop before it
 };
 
+/// Returns the number of times that `op` executes per row of `grid`, or, if
+/// `op` is a loop, its body. Counts at most 2^16, and `unknown` iterations of a
+/// loop of unknown trip count. If such a loop is unrolled, one iteration stands
+/// for several of these.
+int64_t countRepeats(mlir::Operation *op, mlir::Operation *grid,
+                     int64_t unknown);
+
 /// Returns the work of all loops of `kernel` that load rows.
 llvm::SmallVector<LoopWork> getLoopWork(KernelOp kernel);
 

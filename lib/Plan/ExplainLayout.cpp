@@ -60,6 +60,12 @@ private:
                shape.elementBits.at(argument) / 8;
     return bytes;
   }
+  /// Returns the number of times that a row executes `op`, or the body of `op`
+  /// if that is a loop.
+  int64_t countRepeats(Operation *op) {
+    return mlafix::countRepeats(op, version.getGrid(),
+                                machine.assumedIterations);
+  }
   std::string explainPack(DimAttr dim, int64_t wanted);
   std::string explainNarrow(DimAttr dim, int64_t bits);
 
@@ -374,13 +380,14 @@ void Explanation::remarkRowsReadAgain() {
 /// Reports loops that load scalars but no rows.
 void Explanation::remarkScalarLoops() {
   version.walk([&](scf::ForOp loop) {
-    int64_t bits = 0;
+    int64_t bits = 0; // of all iterations, also of loops in and around it
     bool hasRows = false;
     loop.walk([&](Operation *op) {
       hasRows |= llvm::any_of(op->getResultTypes(), isRowTile) ||
                  isa<LoadStateOp, MergeLoopOp>(op);
       if (auto load = dyn_cast<LoadOp>(op); load && !isRowTile(load.getType()))
-        bits += getDTypeBits(getElementTypeOrSelf(load.getSource()));
+        bits += countRepeats(op) *
+                getDTypeBits(getElementTypeOrSelf(load.getSource()));
     });
     std::optional<APInt> trips = loop.getStaticTripCount();
     constexpr uint64_t kFewTrips = 32; // shorter loops are unrolled
@@ -389,25 +396,8 @@ void Explanation::remarkScalarLoops() {
     remark::missed(loop.getLoc(), nameRemark("scalar-loop", kPass, version))
         << remark::add("a loop loads scalars in turn, and every lane of the "
                        "row executes it: a row of them is loaded at once")
-        << remark::metric(kRowBytes,
-                          trips ? trips->getLimitedValue(1 << 30) * bits / 8
-                                : machine.assumedIterations * bits / 8);
+        << remark::metric(kRowBytes, bits / 8);
   });
-}
-
-/// Returns the number of iterations that `loop` is counted with. Of a loop of
-/// unknown length, an unrolled iteration counts as several.
-static int64_t assumeIterations(Operation *loop, const MachineModel &machine) {
-  auto counted = dyn_cast<scf::ForOp>(loop);
-  if (!counted)
-    return machine.assumedIterations;
-  if (std::optional<APInt> trips = counted.getStaticTripCount())
-    return trips->getLimitedValue(1 << 16);
-  APInt step;
-  return matchPattern(counted.getStep(), m_ConstantInt(&step))
-             ? std::max<int64_t>(1, machine.assumedIterations /
-                                        step.getLimitedValue(1 << 16))
-             : machine.assumedIterations;
 }
 
 /// Reports loops that compute longer on the rows that they load than loading
@@ -426,8 +416,8 @@ void Explanation::remarkArithmetic() {
                "kernel that uses tensor cores is faster",
                8.0 * double(work.operations) / double(work.loadedBits),
                machine.hiddenOperations)
-        << remark::metric(kRowBytes, assumeIterations(work.loop, machine) *
-                                         work.loadedBits / 8);
+        << remark::metric(kRowBytes,
+                          countRepeats(work.loop) * work.loadedBits / 8);
   }
 }
 

@@ -114,6 +114,30 @@ def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
         y[t] = f32(x[t]) * f32(before)
 
 
+@mlafix.kernel
+def looked_up_twice(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "k m"]):
+    for t in grid("n"):
+        before = 0
+        for j in range(shape("k")):
+            for i in range(shape("m")):
+                before = before + starts[j, i]
+        y[t] = f32(x[t]) * f32(before)
+
+
+@mlafix.kernel
+def attend_in_pages(
+    out: Out[f32, "b K G=8 D"], q: In[bf16, "b K G=8 D"], keys: In[bf16, "b p k K D"], values: In[bf16, "b p k K D"], lens: In[i32, "b"]
+):
+    for b, h in grid("b", "K"):
+        states = [identity("D") for g in range(8)]
+        for page in range(shape("p")):
+            for i in range(index(lens[b])):
+                key, value = f32(keys[b, page, i, h]), f32(values[b, page, i, h])
+                states = [merge(states[g], make_state(value, sum(key * f32(q[b, h, g])))) for g in range(8)]
+        for g in range(8):
+            store_state(states[g], out[b, h, g])
+
+
 def test_a_narrow_access_is_not_blamed_on_a_bound_that_allows_wider_ones() -> None:
     """The remark gives the true reason for a narrow access to `logits`. The reason is the f32 row of `noise`, which
     determines the number of elements of a pack."""
@@ -154,3 +178,13 @@ def test_remarks_name_loops_that_arithmetic_bounds() -> None:
     assert said and all("f32 operations for each byte of the rows that it loads" in line and "tensor cores" in line for line in said)
     assert [line.split(": ")[1] for line in costs(attend_in_groups.remarks("sm_90", K=8, D=128))] == ["attend_in_groups_dense"]
     assert "[arithmetic]" not in attend.remarks("sm_90", H=32, K=8, D=128)
+
+
+def test_a_loop_in_a_loop_costs_the_iterations_of_both() -> None:
+    """A loop of unknown length counts as 8 iterations. The loop over keys is unrolled: it counts as 2 iterations, which
+    load 4 keys, 4 values and the 8 queries."""
+    flat, nested = (costs(kernel.remarks("sm_90", D=128)) for kernel in (looked_up, looked_up_twice))
+    assert [line.split(":")[0] for line in flat] == ["costs most, 32 bytes a row"]
+    assert [line.split(":")[0] for line in nested] == ["costs most, 256 bytes a row"] * 2
+    (pages,) = costs(attend_in_pages.remarks("sm_90", K=8, D=128))
+    assert pages.startswith(f"costs most, {8 * 2 * (4 + 4 + 8) * 256:,} bytes a row: attend_in_pages_dense:")
