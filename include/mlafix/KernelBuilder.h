@@ -200,7 +200,8 @@ public:
   bool beginIf(Value condition, const SourceLocation &location);
   bool beginElse(const Values &results, const SourceLocation &location);
   /// Ends the branch of the last beginIf(). If there was no beginElse(),
-  /// `values` must be empty.
+  /// `values` must be empty. An i32 constant that was given to beginElse()
+  /// takes the type of its value here if that is f32, i64 or index.
   bool endIf(const Values &values, Values &results,
              const SourceLocation &location);
   /// @}

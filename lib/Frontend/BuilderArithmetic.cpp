@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -44,6 +45,16 @@ mlir::Value Impl::constantLike(Type type, double value,
   mlir::Value scalar = make<arith::ConstantOp>(location, attribute);
   return isRowTile(type) ? make<SplatOp>(location, type, scalar).getResult()
                          : scalar;
+}
+
+mlir::Value Impl::retypeConstant(mlir::Value value, Type type,
+                                 const SourceLocation &location) {
+  APInt number;
+  bool isNumber = type.isF32() || type.isInteger(64) || type.isIndex();
+  if (!isNumber || !value.getType().isInteger(32) ||
+      !matchPattern(value, m_ConstantInt(&number)))
+    return value;
+  return constantLike(type, double(number.getSExtValue()), location);
 }
 
 namespace {

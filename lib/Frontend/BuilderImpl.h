@@ -143,6 +143,10 @@ struct KernelBuilder::Impl {
   /// Creates a constant whose elements are `value`, of a scalar or row type.
   mlir::Value constantLike(mlir::Type type, double value,
                            const SourceLocation &location);
+  /// Returns `value` as a constant of `type` if it is an i32 constant and
+  /// `type` is f32, i64 or index. Otherwise returns `value` itself.
+  mlir::Value retypeConstant(mlir::Value value, mlir::Type type,
+                             const SourceLocation &location);
   /// Returns true if the innermost open region is of one of `kinds` and so can
   /// end here; otherwise reports an error.
   bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,

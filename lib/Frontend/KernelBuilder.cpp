@@ -723,17 +723,20 @@ bool KernelBuilder::beginElse(const Values &values,
 }
 
 /// Returns the result types of a branch. `values` are those of its second half.
-/// Where such a value is a state with a sink and that of the first half has
-/// none, widens the first half's value to a state with a sink.
+/// Converts values of the first half to their types: a constant to another
+/// number, and a state without a sink to one with a sink.
 static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
-                                      const KernelBuilder::Values &values) {
+                                      const KernelBuilder::Values &values,
+                                      const SourceLocation &location) {
   Operation *yield = branch.thenBlock()->getTerminator();
   OpBuilder::InsertionGuard guard(impl.builder);
   impl.builder.setInsertionPoint(yield);
-  for (auto [operand, value] : llvm::zip(yield->getOpOperands(), values))
-    if (Type joined =
-            Impl::joinTypes(operand.get().getType(), impl.get(value).getType()))
+  for (auto [operand, value] : llvm::zip(yield->getOpOperands(), values)) {
+    Type type = impl.get(value).getType();
+    operand.set(impl.retypeConstant(operand.get(), type, location));
+    if (Type joined = Impl::joinTypes(operand.get().getType(), type))
       operand.set(impl.widen(operand.get(), joined, yield->getLoc()));
+  }
   return llvm::to_vector(yield->getOperandTypes());
 }
 
@@ -745,7 +748,7 @@ bool KernelBuilder::endIf(const Values &values, Values &results,
   auto branch = cast<scf::IfOp>(impl->frames.back().op);
   SmallVector<Type> expected;
   if (impl->frames.back().kind == Frame::Else)
-    expected = joinBranches(*impl, branch, values);
+    expected = joinBranches(*impl, branch, values, location);
   if (!checkTypes(*impl, values, expected, "values of a branch", location))
     return false;
   buildYield(*impl, values, expected, impl->at(location));

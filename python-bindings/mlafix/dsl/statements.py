@@ -151,13 +151,14 @@ class Statements:
         either = dict.fromkeys([*self.assigned(node.body), *self.assigned(node.orelse)])
         surely = scope.surely_assigned(node.body) & scope.surely_assigned(node.orelse)
         merged = [name for name in either if name in surely or self.has_value(before, name)]
-        # A name must have the same type after both branches. So a constant that the second branch assigns becomes a
-        # value of the type that the name has after the first branch.
+        # A name must have the same type after both branches. So a constant that one branch assigns becomes a value of
+        # the type that the name has after the other branch. Of the first branch, the builder converts integers.
         at = self.ctx.at(node)
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)
         self.keep_lists(before, node)
         then = {name: self.carried(name, node) for name in merged}
+        integers = {name for name in merged if type(as_number(self.ctx.env[name])) is int}
         if merged or node.orelse:
             self.ctx.builder.begin_else([value.value for value in then.values()], at)
         self.ctx.env = dict(before)
@@ -166,8 +167,9 @@ class Statements:
         self.keep_lists(before, node)
         other = {}
         for name in merged:
-            other[name] = self.carried(name, node, then[name].type.dtype)
-            if not alike(other[name].type, then[name].type):
+            other[name] = self.carried(name, node, "" if name in integers else then[name].type.dtype)
+            is_number = other[name].type.kind == "scalar" and other[name].type.dtype in ("f32", "i64", "index")
+            if not (name in integers and is_number) and not alike(other[name].type, then[name].type):
                 self.ctx.fail(
                     node,
                     f"expected one type for '{name}' after the branch, got {describe(then[name])} if the condition holds "

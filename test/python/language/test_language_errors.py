@@ -161,6 +161,8 @@ BODIES = [
     ("if f:\n    pass", "f", "expected a bool for the condition, got f32"),
     ("if b:\n    a = f\ny[t] = a", "a", "got 'a', which only some branches of an 'if' assign"),
     ("if b:\n    a = f\nelse:\n    a = k\ny[t] = a", "if", "expected one type for 'a' after the branch, got f32 if the"),
+    ("if b:\n    a = i32(0)\nelse:\n    a = f\ny[t] = a", "if", "expected one type for 'a' after the branch, got i32 if the"),
+    ("if b:\n    a = 0\nelse:\n    a = b\ny[t] = a", "if", "expected one type for 'a' after the branch, got i32 if the condition holds and bool"),
     ("a = x\nif b:\n    a = y", "if", "expected a scalar, a row or a state for 'a', which changes here"),
 ]  # fmt: skip
 

@@ -330,6 +330,31 @@ def test_loops_carry_rows_and_scalars() -> None:
 
 
 @kernel
+def joined(y: Out[f32, "n"], z: Out[i64, "n"], x: In[f32, "n"], w: In[i64, "n"]):
+    for t in grid("n"):
+        if x[t] < 0:
+            a, b = 3, 1
+        elif x[t] < 1:
+            a, b = 2, w[t]
+        elif x[t] < 2:
+            a, b = x[t], 5
+        else:
+            a, b = 0, w[t] - 1
+        c = 1.5
+        if b == 5:
+            c = 2
+        y[t], z[t] = a + c, b
+
+
+def test_a_constant_of_a_branch_takes_the_type_of_the_other() -> None:
+    x, w = np.array([-1, 0.5, 1.25, 2], np.float32), np.full(4, 2**40, np.int64)
+    y, z = np.empty(4, np.float32), np.empty(4, np.int64)
+    joined(y, z, x, w)
+    assert y.tolist() == [4.5, 3.5, 3.25, 1.5]
+    assert z.tolist() == [1, 2**40, 5, 2**40 - 1]
+
+
+@kernel
 def delayed(y: Out[bf16, "n k D"], x: In[bf16, "n k D"], w: f32):
     for t in grid("n"):
         before = splat(0.0, "D")

@@ -105,6 +105,16 @@ TEST_F(BuilderErrors, a_value_of_a_branch_that_ended) {
               "got one of a loop, branch or grid that ended");
 }
 
+TEST_F(BuilderErrors, a_branch_of_two_types) {
+  Value value = b.reduce("max", row(), "", at(3));
+  Value zero = b.constant(std::int64_t(0), "i32", at(3));
+  ASSERT_TRUE(b.beginIf(b.compare("gt", count(), zero, at(3)), at(3)));
+  ASSERT_TRUE(b.beginElse({count()}, at(3)));
+  Values results;
+  EXPECT_FALSE(b.endIf({value}, results, at(4)));
+  expectError("expected i32 for the values of a branch, as before, got f32");
+}
+
 TEST_F(BuilderErrors, a_loop_that_changes_a_type) {
   Value zero = b.constant(std::int64_t(0), "i32", at(3));
   auto inside = b.beginFor(zero, count(), zero, {row()}, at(3));

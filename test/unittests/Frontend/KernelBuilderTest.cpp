@@ -205,3 +205,25 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   CompileResult result = compile(text, "kernel", options);
   EXPECT_TRUE(result.ok) << result.diagnostics;
 }
+
+TEST(KernelBuilder, a_constant_of_a_branch_takes_the_type_of_the_other) {
+  KernelBuilder b("joined", at(1));
+  Value y =
+      b.addTensor({"y", {"n"}, "f32", "", "update", false, {}, ""}, at(1));
+  Value t = b.beginForall({b.dim(y, 0, at(2))}, at(2)).at(0);
+  Value x = b.load({y, {t}}, at(3));
+  Value three = b.constant(std::int64_t(3), "i32", at(3));
+  KernelBuilder::Values results;
+  ASSERT_TRUE(
+      b.beginIf(b.compare("lt", x, b.constant(0.0, at(3)), at(3)), at(3)));
+  ASSERT_TRUE(b.beginElse({three, three, three}, at(3)));
+  ASSERT_TRUE(b.endIf({x, t, three}, results, at(3))) << messages(b);
+  EXPECT_EQ(b.type(results.at(0)).dtype, "f32");
+  EXPECT_EQ(b.type(results.at(1)).dtype, "index");
+  EXPECT_EQ(b.type(results.at(2)).dtype, "i32");
+  EXPECT_TRUE(b.store(results.at(0), {y, {t}}, at(4)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  EXPECT_NE(text.find("3.000000e+00 : f32"), std::string::npos) << text;
+}
