@@ -3,6 +3,7 @@ and padding."""
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any, Callable
 
 import numpy as np
@@ -57,10 +58,10 @@ SEGMENTS = [
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_fixup_blanks_dead_sequences_and_nothing_else(dtype: np.dtype, lse_layout: str, device: Device,
                                                       rng: np.random.Generator) -> None:
-    for kv_lens, cu_seqlens, n in SEGMENTS:
+    for (kv_lens, cu_seqlens, n), layout in zip(SEGMENTS, cycle(LAYOUTS)):
         out, lse = rows(rng, n, dtype, lse_layout)
         lens, cu = np.array(kv_lens, np.int32), np.array(cu_seqlens, np.int32)
-        on_device = device.put(out.copy()), device.put(lse.copy())
+        on_device = device.put(lay_out(out, layout)), device.put(lay_out(lse, layout))
         ops.fixup_zero_kv_rows(*on_device, device.put(lens), device.put(cu), lse_layout=lse_layout)  # type: ignore[arg-type]
         dead = contract.dead_rows(n, lens, cu)
         check_blanked(dead, device.get(on_device[0]), turned(device.get(on_device[1]), lse_layout), out, turned(lse, lse_layout))

@@ -15,6 +15,7 @@ import mlafix
 from devices import Device
 from mlafix import ops
 from numerics import BF16, E4M3, F16, F32, garbage, same_bits, widen
+from states import LAYOUTS, lay_out
 
 DTYPES = [BF16, F16, F32]
 
@@ -131,14 +132,20 @@ def loose(expected: contract.Expected) -> contract.Expected:
     return contract.Expected(expected.value, expected.magnitude * 5, expected.exact)
 
 
-def test_rows_bits_do_not_depend_on_their_batch(device: Device, rng: np.random.Generator) -> None:
-    """N9: the bits of a row do not depend on the other rows of its batch."""
-    x = rng.normal(0, 3, (19, 4096)).astype(np.float32).astype(BF16)
-    weight = device.put(np.ones(4096, np.float32).astype(BF16))
-    calls: list[Any] = [lambda a: ops.rmsnorm(a, weight), ops.softmax, lambda a: ops.quantize_fp8_static(a, 0.1)]
+@pytest.mark.parametrize("dim", [3, 576, 4096])
+def test_rows_bits_do_not_depend_on_their_batch(dim: int, device: Device, rng: np.random.Generator) -> None:
+    """N9: the bits of a row depend neither on the other rows of its batch nor on its place in memory."""
+    x = rng.normal(0, 3, (19, dim)).astype(np.float32).astype(BF16)
+    weight = device.put(rng.normal(1, 0.3, dim).astype(np.float32).astype(BF16))
+    calls: list[Any] = [lambda a, **to: ops.rmsnorm(a, weight, **to), ops.softmax, lambda a: ops.quantize_fp8_static(a, 0.1)]
     for call in calls:
         everything = device.get(call(device.put(x)))
         assert same_bits(device.get(call(device.put(x[7:8]))), everything[7:8])
+        for layout in LAYOUTS:
+            laid_out = device.put(lay_out(x[:, None], layout)[:, 0])
+            assert same_bits(device.get(call(laid_out)), everything), layout
+            if call != calls[-1]:
+                assert same_bits(device.get(call(laid_out, out=laid_out)), everything), f"in place, {layout}"
         assert not np.isnan(widen(everything)).any()
 
 
