@@ -1,9 +1,8 @@
 # Functions that read kernels/library.json, the list of the kernels that are compiled ahead. The entry of a kernel has a
-# name and up to three lists of bindings:
+# name and up to two lists of bindings:
 #
 #   name      the kernel's file in kernels/, without ".mlir"
 #   units     the bindings that `ninja mlafix-units` compiles the kernel for
-#   tests     the bindings that test/conformance compiles the kernel for
 #   package   the bindings whose code the Python package contains
 #
 # If a list is empty, the kernel is compiled without bindings. If a list is missing, the kernel is not compiled for that
@@ -25,8 +24,8 @@ function(mlafix_kernels out)
   set(${out} ${_names} PARENT_SCOPE)
 endfunction()
 
-# mlafix_kernel_bindings(OUT KERNEL FIELD): sets OUT to the bindings in the list FIELD (units, tests or package) of a
-# kernel, and OUT_FOUND to TRUE if the kernel has that list.
+# mlafix_kernel_bindings(OUT KERNEL FIELD): sets OUT to the bindings in the list FIELD (units or package) of a kernel,
+# and OUT_FOUND to TRUE if the kernel has that list.
 function(mlafix_kernel_bindings out kernel field)
   file(READ ${MLAFIX_LIBRARY} _json)
   mlafix_kernels(_names)

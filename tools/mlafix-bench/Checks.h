@@ -9,7 +9,7 @@
 // docs/Dialect.md).
 // The checks look at a sample of rows: the first, the last and some hundreds
 // between them. This is enough to find a wrong kernel before its time is
-// printed. The conformance tests check every element.
+// printed. The tests of test/python check every element.
 //
 //===----------------------------------------------------------------------===//
 

@@ -194,9 +194,9 @@ def write_table(path: Path, head: list[str], table: Table) -> None:
 
 
 def listed(kernels: Path) -> list[tuple[str, str]]:
-    """Returns the kernels in library.json, each with the first bindings that units or tests have."""
+    """Returns the kernels in library.json, each with the first bindings of its units."""
     entries = json.loads((kernels / "library.json").read_text())["kernels"]
-    first = [(entry["name"], (entry.get("units") or entry["tests"])[0]) for entry in entries]
+    first = [(entry["name"], entry["units"][0]) for entry in entries]
     return [(name, re.sub(r"\{([^,}]*)[^}]*\}", r"\1", bindings)) for name, bindings in first]
 
 

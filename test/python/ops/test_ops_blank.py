@@ -82,6 +82,22 @@ def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: i
     check_blanked(dead, device.get(on_device[0]), device.get(on_device[1]).T, out, lse.T)
 
 
+def test_fixup_of_malformed_segments_stays_in_bounds(device: Device, rng: np.random.Generator) -> None:
+    """Bounds may be any integers, and their number need not fit that of the segments, which `ops` refuses. A segment
+    counts only if it has both bounds."""
+    cases: list[tuple[Any, Any]] = [([0, 0, 0, 0], [0, 2, 4]), ([0], [0, 2, 4, 6, 8]), ([0, 0], [0]), ([0, 0], []), ([], [])]
+    ends = np.iinfo(np.int32)
+    for _ in range(20):
+        far = rng.integers(ends.min, ends.max, 38, endpoint=True)
+        cases.append((rng.integers(-1, 2, 37), np.where(rng.random(38) < 0.25, far, rng.integers(-3, 67, 38))))
+    for kv_lens, cu_seqlens in cases:
+        out, lse = rows(rng, 64, BF16, "hn")
+        lens, cu = np.array(kv_lens, np.int32), np.array(cu_seqlens, np.int32)
+        on_device = device.put(out.copy()), device.put(lse.copy())
+        mlafix.library.fixup_zero_kv_rows(*on_device, device.put(lens), device.put(cu))
+        check_blanked(contract.dead_rows(64, lens, cu), device.get(on_device[0]), device.get(on_device[1]).T, out, lse.T)
+
+
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:
