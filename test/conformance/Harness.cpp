@@ -1,4 +1,4 @@
-//===- Harness.cpp - device, units and specialisations under test ---------===//
+//===- Harness.cpp - device, units and tensors under test -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -22,49 +22,39 @@ Device &conformance::device() {
   return *Opened;
 }
 
-std::string conformance::unitPath(const std::string &Kernel) {
-  return options().Units + "/" + Kernel + ".mlafix";
-}
-
-std::string conformance::bindings(int64_t H, int64_t D, Float Type) {
-  return "H=" + std::to_string(H) + ",D=" + std::to_string(D) +
-         ",T=" + spelling(Type);
-}
-
 mlafix::Kernel conformance::kernel(const std::string &Name,
                                    const std::string &Bindings) {
   static std::map<std::string, mlafix::Unit> Loaded;
   auto Found = Loaded.find(Name);
-  if (Found == Loaded.end())
-    Found = Loaded.emplace(Name, mlafix::Unit::load(unitPath(Name))).first;
+  if (Found == Loaded.end()) {
+    std::string Path = options().Units + "/" + Name + ".mlafix";
+    Found = Loaded.emplace(Name, mlafix::Unit::load(Path)).first;
+  }
   return Found->second.kernel(Name, Bindings);
 }
 
 mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
-                                   int64_t D, Float Type) {
-  return kernel(Name, bindings(H, D, Type));
+                                   int64_t D) {
+  return kernel(Name, "H=" + std::to_string(H) + ",D=" + std::to_string(D) +
+                          ",T=bf16");
 }
 
-const std::vector<HeadCase> &conformance::headCases() {
-  // Three sizes: a row shorter than a pack, a row of whole packs, and a row
-  // that several warps of a GPU share and a CPU processes in a loop.
-  static const std::vector<HeadCase> Cases = [] {
-    std::vector<HeadCase> All;
-    for (HeadShape Shape :
-         {HeadShape{6, 3}, HeadShape{16, 128}, HeadShape{1, 576}})
-      for (Float Type : {Float::BF16, Float::F16, Float::F32})
-        All.push_back({Shape, Type});
-    return All;
-  }();
-  return Cases;
+mlafix::Tensor conformance::tensor(const Memory &Data, mlafix_dtype Type,
+                                   const std::vector<int64_t> &Sizes) {
+  return mlafix::Tensor::contiguous(Data.data(), Type, Sizes,
+                                    device().handle());
 }
 
-std::string conformance::headCaseName(
-    const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info) {
-  const auto &[Case, LseRowsFirst] = Info.param;
-  return "H" + std::to_string(Case.Shape.H) + "_D" +
-         std::to_string(Case.Shape.D) + "_" + spelling(Case.Type) +
-         (LseRowsFirst ? "_lse_nH" : "_lse_Hn");
+mlafix::Tensor conformance::lseOfTokens(const void *Data, int64_t N,
+                                        int64_t H) {
+  return mlafix::Tensor::strided(Data, MLAFIX_F32, {H, N}, {1, H},
+                                 device().handle());
+}
+
+uint64_t conformance::hash(uint64_t Value) {
+  Value = (Value ^ (Value >> 30)) * 0xbf58476d1ce4e5b9ull;
+  Value = (Value ^ (Value >> 27)) * 0x94d049bb133111ebull;
+  return Value ^ (Value >> 31);
 }
 
 int main(int Argc, char **Argv) {

@@ -1,4 +1,4 @@
-//===- Harness.h - device, units and specialisations under test -*- C++ -*-===//
+//===- Harness.h - device, units and tensors under test ---------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -8,21 +8,18 @@
 #ifndef MLAFIX_TEST_CONFORMANCE_HARNESS_H
 #define MLAFIX_TEST_CONFORMANCE_HARNESS_H
 
-#include "Numerics.h"
 #include "examples/support/Device.h"
 
 #include "mlafix/runtime.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
-#include <tuple>
-#include <vector>
 
 namespace conformance {
 
 using support::Device;
-using support::Graph;
 using support::Memory;
 
 /// The command line options --device= and --units=.
@@ -35,52 +32,35 @@ Options &options();
 /// Returns the device under test, opened by the first call.
 Device &device();
 
-/// Returns the path of a kernel's unit: UNITS/NAME.mlafix.
-std::string unitPath(const std::string &Kernel);
-
-/// Returns a specialisation of a kernel. Loads each unit once. Throws
-/// mlafix::Error if the unit has no such specialisation.
+/// Returns a specialisation of a kernel, from the unit UNITS/NAME.mlafix. Loads
+/// each unit once. Throws mlafix::Error if the unit has no such specialisation.
 mlafix::Kernel kernel(const std::string &Name, const std::string &Bindings);
-mlafix::Kernel kernel(const std::string &Name, int64_t H, int64_t D,
-                      Float Type);
+/// Returns the specialisation for rows of H heads of D elements in bf16.
+mlafix::Kernel kernel(const std::string &Name, int64_t H, int64_t D);
 
-/// Returns bindings such as "H=16,D=128,T=bf16".
-std::string bindings(int64_t H, int64_t D, Float Type);
+/// Returns a contiguous tensor of the device.
+mlafix::Tensor tensor(const Memory &Data, mlafix_dtype Type,
+                      const std::vector<int64_t> &Sizes);
+/// Returns an lse that is [N, H] in memory, as the view [H, N] that kernels
+/// take.
+mlafix::Tensor lseOfTokens(const void *Data, int64_t N, int64_t H);
 
-/// The shape of a token's payloads: the number of heads, and of elements per
-/// head.
-struct HeadShape {
-  int64_t H, D;
-};
+/// Applies SplitMix64's finaliser to a number. Tests use it for random choices
+/// that do not depend on the order of the calls.
+uint64_t hash(uint64_t Value);
 
-/// A specialisation for which the kernels are tested in full.
-struct HeadCase {
-  HeadShape Shape;
-  Float Type;
-};
+/// A reproducible stream of numbers: a counter hashed by SplitMix64.
+class Random {
+public:
+  explicit Random(uint64_t Seed) : State(Seed) {}
+  uint64_t next() { return hash(State += 0x9e3779b97f4a7c15ull); }
+  /// Returns an integer that is uniformly distributed in [0, Count).
+  uint64_t below(uint64_t Count) { return next() % Count; }
+  /// Returns the bits of a bf16 from 0.5 to 2, with either sign.
+  uint16_t bf16() { return uint16_t(0x3f00 | (next() & 0x80ff)); }
 
-/// Returns all head cases. kernels/library.json lists the kernels that are
-/// compiled for them.
-const std::vector<HeadCase> &headCases();
-
-/// Returns the name of a test, made of its head case and the layout of its lse.
-std::string
-headCaseName(const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info);
-
-/// The fixture of tests for one head case. `KernelSetup` is MergeSetup or
-/// FixupSetup.
-template <typename KernelSetup>
-class HeadTable : public testing::TestWithParam<std::tuple<HeadCase, bool>> {
-protected:
-  KernelSetup setup() const {
-    KernelSetup S;
-    const auto &[Case, LseRowsFirst] = GetParam();
-    S.H = Case.Shape.H;
-    S.D = Case.Shape.D;
-    S.Type = Case.Type;
-    S.LseRowsFirst = LseRowsFirst;
-    return S;
-  }
+private:
+  uint64_t State;
 };
 
 /// The default flags of launches in these tests. With deep checks, the runtime

@@ -12,12 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MergeRun.h"
+#include "Harness.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <memory>
+#include <new>
 #include <stdexcept>
+#include <vector>
 
 using namespace conformance;
 
@@ -53,14 +56,10 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
   // The lse is [n, H] in memory, so that the lses of excluded rows also lie
   // past the end of the memory that may be read.
   constexpr size_t LseBytes = ContextRows * H * 4;
-  std::vector<uint16_t> Payload(ContextRows * H * D, 0x3f80); // 1.0
-  std::vector<float> Lses(ContextRows * H, 2.0f);
   Device &On = device();
 
-  TestTensor Out(On, MLAFIX_BF16, Layout::contiguous({N, H, D}));
-  TestTensor OutLse(On, MLAFIX_F32, Layout::contiguous({N, H}));
-  TestTensor Suffix(On, MLAFIX_BF16, Layout::contiguous({N, H, D}));
-  TestTensor SuffixLse(On, MLAFIX_F32, Layout::contiguous({N, H}));
+  Memory Out(On, N * H * D * 2), OutLse(On, N * H * 4);
+  Memory Suffix(On, N * H * D * 2), SuffixLse(On, N * H * 4);
 
   std::unique_ptr<HalfMapped> PayloadPages, LsePages;
   std::vector<Memory> Regions;
@@ -74,11 +73,9 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
         Regions.emplace_back(On, RegionBytes);
         char *First = Regions.back().data() + RegionBytes - Bytes;
         bool Apart = true;
-        for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse}) {
-          char *Other = static_cast<char *>(Tensor->data());
-          Apart = Apart &&
-                  (Other + N * H * D * 2 <= First || First + Claimed <= Other);
-        }
+        for (Memory *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse})
+          Apart = Apart && (Tensor->data() + N * H * D * 2 <= First ||
+                            First + Claimed <= Tensor->data());
         if (Apart)
           return First;
       }
@@ -92,32 +89,30 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
     Prefix = PayloadPages->last(PayloadBytes);
     PrefixLse = LsePages->last(LseBytes);
   }
-  On.upload(Prefix, Payload.data(), PayloadBytes);
-  On.upload(PrefixLse, Lses.data(), LseBytes);
-
-  for (int64_t T = 0; T < N; ++T)
-    for (int64_t Head = 0; Head < H; ++Head) {
-      SuffixLse.setFloat({T, Head}, 2.0f);
-      for (int64_t I = 0; I < D; ++I)
-        Suffix.set({T, Head, I}, 0x4040); // 3.0
-    }
-  for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse})
-    Tensor->upload();
+  auto Fill = [&](char *Payload, char *Lse, int64_t Rows, uint16_t Bits) {
+    std::vector<uint16_t> Elements(Rows * H * D, Bits);
+    std::vector<float> Lses(Rows * H, 2.0f);
+    On.upload(Payload, Elements.data(), 2 * Elements.size());
+    On.upload(Lse, Lses.data(), 4 * Lses.size());
+  };
+  Fill(Prefix, PrefixLse, ContextRows, 0x3f80);     // 1.0
+  Fill(Suffix.data(), SuffixLse.data(), N, 0x4040); // 3.0
+  On.fill(Out.data(), 0xff, N * H * D * 2);
   // Deep checks are off. They would fail, since the prefix and its lse exceed
   // their allocations on purpose.
-  kernel("merge_attn_states", H, D, Float::BF16)
-      .launch({Out.view(), OutLse.view({1, 0}),
+  kernel("merge_attn_states", H, D)
+      .launch({tensor(Out, MLAFIX_BF16, {N, H, D}),
+               lseOfTokens(OutLse.data(), N, H),
                mlafix::Tensor::contiguous(Prefix, MLAFIX_BF16, {N, H, D},
                                           On.handle()),
-               mlafix::Tensor::strided(PrefixLse, MLAFIX_F32, {H, N}, {1, H},
-                                       On.handle()),
-               Suffix.view(), SuffixLse.view({1, 0}), ContextRows},
+               lseOfTokens(PrefixLse, N, H),
+               tensor(Suffix, MLAFIX_BF16, {N, H, D}),
+               lseOfTokens(SuffixLse.data(), N, H), ContextRows},
               On.handle(), On.stream());
   On.synchronize();
-  Out.download();
-  for (int64_t T = 0; T < N; ++T)
-    for (int64_t Head = 0; Head < H; ++Head)
-      for (int64_t I = 0; I < D; ++I) // (1 + 3) / 2 with a prefix, 3 without
-        ASSERT_EQ(T < ContextRows ? 0x4000u : 0x4040u, Out.get({T, Head, I}))
-            << "token " << T;
+  std::vector<uint16_t> Merged(N * H * D);
+  On.download(Merged.data(), Out.data(), 2 * Merged.size());
+  for (int64_t I = 0; I < N * H * D; ++I) // (1 + 3) / 2 with a prefix, else 3
+    ASSERT_EQ(I < ContextRows * H * D ? 0x4000 : 0x4040, Merged[I])
+        << "token " << I / (H * D);
 }

@@ -13,11 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness.h"
-#include "Numerics.h"
 #include "Streams.h"
-#include "TestTensor.h"
 
-#include <numeric>
+#include <cstring>
 
 using namespace conformance;
 
@@ -25,12 +23,6 @@ namespace {
 
 constexpr int64_t N = 33;
 constexpr uint32_t Rounds = 6;
-
-mlafix::Tensor tensor(const Memory &Data, mlafix_dtype Type,
-                      std::vector<int64_t> Sizes) {
-  return mlafix::Tensor::contiguous(Data.data(), Type, std::move(Sizes),
-                                    device().handle());
-}
 
 /// The tensors of one rank for each round, and the memory that receives rows of
 /// other ranks.
@@ -152,9 +144,9 @@ void Group::fill() {
       std::vector<uint16_t> Rows(size_t(count() * N * D));
       std::vector<int32_t> Counts(size_t(count() * N));
       for (uint16_t &Bits : Rows)
-        Bits = uint16_t(fromDouble(Float::BF16, Numbers.uniform(-2, 2)));
+        Bits = Numbers.bf16();
       for (int32_t &Count : Counts)
-        Count = Numbers.uniform(-1, 2) > 0 ? 1 : 0;
+        Count = Numbers.below(3) > 0;
       device().upload(One.Rows[Round].data(), Rows.data(), 2 * Rows.size());
       device().upload(One.Counts[Round].data(), Counts.data(),
                       4 * Counts.size());
@@ -187,6 +179,14 @@ void Group::push(const mlafix_group &Self, uint32_t Round) {
       device().handle(), stream(Self.rank));
 }
 
+/// Returns the number with the given bits: a bf16 is the upper half of an f32.
+float widen(uint16_t Bits) {
+  uint32_t Wide = uint32_t(Bits) << 16;
+  float Value;
+  std::memcpy(&Value, &Wide, 4);
+  return Value;
+}
+
 testing::AssertionResult Group::isRight(bool Pushes, uint32_t Round) const {
   for (uint32_t R = 0; R < Ranks.size(); ++R) {
     std::vector<float> Got(size_t(N * D));
@@ -196,8 +196,7 @@ testing::AssertionResult Group::isRight(bool Pushes, uint32_t Round) const {
       float Want = 0;
       for (const Rank &From : Ranks)
         if (From.HostCounts[Round][First + I / D] > 0)
-          Want +=
-              float(toDouble(Float::BF16, From.HostRows[Round][First * D + I]));
+          Want += widen(From.HostRows[Round][First * D + I]);
       if (Got[I] != Want)
         return testing::AssertionFailure()
                << "rank " << R << ", round " << Round << ", element " << I
