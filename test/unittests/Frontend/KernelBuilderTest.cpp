@@ -23,15 +23,6 @@ std::string messages(const KernelBuilder &b) {
   return text;
 }
 
-/// Compiles `source` and returns the output of `stage`, without locations.
-std::string emit(const std::string &source, Emit stage) {
-  CompileOptions options;
-  options.emit = stage;
-  CompileResult result = compile(source, "kernel", options);
-  EXPECT_TRUE(result.ok) << result.diagnostics;
-  return result.output;
-}
-
 /// Builds the kernel of kernels/merge_attn_states.mlir, with its threshold of
 /// context rows.
 std::string buildMerge() {
@@ -105,25 +96,6 @@ TEST(KernelBuilder, gives_each_operation_its_place) {
       << text;
 }
 
-TEST(KernelBuilder, rows_have_stride_1_and_lses_any) {
-  std::string text = emit(buildMerge(), Emit::Source);
-  EXPECT_NE(
-      text.find("%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>"),
-      std::string::npos)
-      << text;
-  EXPECT_NE(text.find("%out_lse: memref<?x?xf32, strided<[?, ?], offset: ?>>"),
-            std::string::npos)
-      << text;
-}
-
-TEST(KernelBuilder, compiles_for_a_cpu) {
-  CompileOptions options;
-  options.targets = {"x86-64"};
-  options.specializations = {{{"H", "2"}, {"D", "8"}, {"T", "f16"}}};
-  CompileResult result = compile(buildMerge(), "kernel", options);
-  EXPECT_TRUE(result.ok) << result.diagnostics;
-}
-
 TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
   CompileOptions options;
   options.targets = {"x86-64"};
@@ -134,26 +106,6 @@ TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
   EXPECT_EQ(result.messages.front().location.file, "kernel.py");
   EXPECT_EQ(result.messages.front().location.line, 1u);
   EXPECT_EQ(result.messages.front().location.endColumn, 12u);
-}
-
-TEST(KernelBuilder, a_ragged_grid_asks_its_predicate_first) {
-  KernelBuilder b("fixup", at(1));
-  Value out =
-      b.addTensor({"out", {"n", "D"}, "f32", "", "update", false, {}}, at(1));
-  Value lens =
-      b.addTensor({"lens", {"b"}, "i32", "", "read", false, {}}, at(1));
-  Value cu = b.addTensor({"cu", {"b1"}, "i32", "", "read", false, {}}, at(1));
-  Value segment = b.beginRaggedForall(cu, b.dim(out, 0, at(2)), {}, at(2));
-  Value length = b.load({lens, {segment}}, at(2));
-  Value dead =
-      b.compare("le", length, b.constant(std::int64_t(0), "i32", at(2)), at(2));
-  auto indices = b.beginRaggedBody(dead, at(2));
-  ASSERT_EQ(indices.size(), 2u) << messages(b);
-  EXPECT_TRUE(b.store(b.constant(0.0, at(3)), {out, {indices[1]}}, at(3)));
-  EXPECT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  EXPECT_NE(text.find("mlafix.ragged_forall"), std::string::npos)
-      << messages(b);
 }
 
 TEST(KernelBuilder, says_what_values_are) {
