@@ -99,20 +99,6 @@ TEST_F(Cpu, a_forked_child_launches_too) {
   EXPECT_TRUE(after.isDone());
 }
 
-TEST_F(Cpu, a_unit_loaded_before_a_fork_works_in_the_child) {
-  pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(30);
-    AddBiasCall call(16);
-    call.launch(kernel);
-    _exit(call.isDone() ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-}
-
 TEST_F(Cpu, a_bound_launches_many_times) {
   AddBiasCall call(10), other(10);
   Bound bound = kernel.bind(call.args);
