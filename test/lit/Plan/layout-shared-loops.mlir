@@ -25,6 +25,21 @@
 // ONE-NOT: dense_few
 // ONE: mlafix.kernel @decode_dense(
 // ONE-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
+
+// A loop of unknown length that reduces rows hides latency by loading the rows of eight iterations at once, or of four
+// if it keeps many rows. The plan of such a kernel does not say how many blocks a multiprocessor must hold
+// (`resident`), since that would limit the registers of a thread. The plan of a loop that reduces nothing does.
+// RUN: %mlafix-opt %s --target=sm_90 --emit=layout | FileCheck %s --check-prefix=RESIDENT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize)" | FileCheck %s --check-prefix=EIGHT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90 machine=crowdedRows=2}),canonicalize)" | FileCheck %s --check-prefix=FOUR
+// RUN: sed '/weight/d; s/same : !tile/product : !tile/' %s | %mlafix-opt --target=sm_90 --emit=layout | FileCheck %s --check-prefix=FIT
+
+// RESIDENT-LABEL: @decode_dense
+// RESIDENT-NOT: resident
+// FIT-LABEL: @decode_dense
+// FIT-SAME: resident = fit
+// EIGHT: scf.for %{{.*}} step %c8
+// FOUR: scf.for %{{.*}} step %c4
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !keys = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
