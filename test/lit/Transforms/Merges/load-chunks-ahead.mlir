@@ -2,6 +2,13 @@
 // first chunk is loaded before the loop.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s
 
+// The pass compares the indices of the lses in both loops. It compares a value that an index uses several times only
+// once.
+// RUN: %python %S/../Inputs/powers.py > %t.mlir
+// RUN: %mlafix-opt %t.mlir --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s --check-prefix=POWERS
+// POWERS-LABEL: mlafix.kernel @powers(
+// POWERS-COUNT-3: memref.atomic_rmw maxs
+
 !col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ahead(
 mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -292,120 +299,6 @@ mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
         %exists = arith.cmpi slt, %k, %n : index
         %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
         %w = vector.maskedload %l[%j], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
-        %e = vector.extract %w[0] : f32 from vector<1xf32>
-        %lse = arith.select %exists, %e, %inf : f32
-        %weight = arith.subf %lse, %most : f32
-        mlafix.yield %most, %weight, %zero : f32, f32, vector<4xf32>
-      }
-    }
-  }
-}
-
-// The pass compares the indices of the lses in both loops. It compares a value that an index uses several times only
-// once.
-// CHECK-LABEL: mlafix.kernel @powers(
-mlafix.kernel @powers(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
-    %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
-    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant dense<0.0> : vector<4xf32>
-  %one = arith.constant dense<0.0> : vector<1xf32>
-  %inf = arith.constant 0xFF800000 : f32
-  mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
-      // CHECK-COUNT-3: memref.atomic_rmw maxs
-      %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%m) : f32 {
-        %p1 = arith.muli %k, %k : index
-        %p2 = arith.muli %p1, %p1 : index
-        %p3 = arith.muli %p2, %p2 : index
-        %p4 = arith.muli %p3, %p3 : index
-        %p5 = arith.muli %p4, %p4 : index
-        %p6 = arith.muli %p5, %p5 : index
-        %p7 = arith.muli %p6, %p6 : index
-        %p8 = arith.muli %p7, %p7 : index
-        %p9 = arith.muli %p8, %p8 : index
-        %p10 = arith.muli %p9, %p9 : index
-        %p11 = arith.muli %p10, %p10 : index
-        %p12 = arith.muli %p11, %p11 : index
-        %p13 = arith.muli %p12, %p12 : index
-        %p14 = arith.muli %p13, %p13 : index
-        %p15 = arith.muli %p14, %p14 : index
-        %p16 = arith.muli %p15, %p15 : index
-        %p17 = arith.muli %p16, %p16 : index
-        %p18 = arith.muli %p17, %p17 : index
-        %p19 = arith.muli %p18, %p18 : index
-        %p20 = arith.muli %p19, %p19 : index
-        %p21 = arith.muli %p20, %p20 : index
-        %p22 = arith.muli %p21, %p21 : index
-        %p23 = arith.muli %p22, %p22 : index
-        %p24 = arith.muli %p23, %p23 : index
-        %p25 = arith.muli %p24, %p24 : index
-        %p26 = arith.muli %p25, %p25 : index
-        %p27 = arith.muli %p26, %p26 : index
-        %p28 = arith.muli %p27, %p27 : index
-        %p29 = arith.muli %p28, %p28 : index
-        %p30 = arith.muli %p29, %p29 : index
-        %p31 = arith.muli %p30, %p30 : index
-        %p32 = arith.muli %p31, %p31 : index
-        %p33 = arith.muli %p32, %p32 : index
-        %p34 = arith.muli %p33, %p33 : index
-        %p35 = arith.muli %p34, %p34 : index
-        %p36 = arith.muli %p35, %p35 : index
-        %p37 = arith.muli %p36, %p36 : index
-        %p38 = arith.muli %p37, %p37 : index
-        %p39 = arith.muli %p38, %p38 : index
-        %p40 = arith.muli %p39, %p39 : index
-        %exists = arith.cmpi slt, %k, %n : index
-        %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
-        %w = vector.maskedload %l[%p40], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
-        %e = vector.extract %w[0] : f32 from vector<1xf32>
-        %lse = arith.select %exists, %e, %inf : f32
-        mlafix.yield %lse : f32
-      }
-      %all:3 = mlafix.merge_loop to_first %k = %c0 to %n step 4 init(%most, %m, %zero) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
-        %p1 = arith.muli %k, %k : index
-        %p2 = arith.muli %p1, %p1 : index
-        %p3 = arith.muli %p2, %p2 : index
-        %p4 = arith.muli %p3, %p3 : index
-        %p5 = arith.muli %p4, %p4 : index
-        %p6 = arith.muli %p5, %p5 : index
-        %p7 = arith.muli %p6, %p6 : index
-        %p8 = arith.muli %p7, %p7 : index
-        %p9 = arith.muli %p8, %p8 : index
-        %p10 = arith.muli %p9, %p9 : index
-        %p11 = arith.muli %p10, %p10 : index
-        %p12 = arith.muli %p11, %p11 : index
-        %p13 = arith.muli %p12, %p12 : index
-        %p14 = arith.muli %p13, %p13 : index
-        %p15 = arith.muli %p14, %p14 : index
-        %p16 = arith.muli %p15, %p15 : index
-        %p17 = arith.muli %p16, %p16 : index
-        %p18 = arith.muli %p17, %p17 : index
-        %p19 = arith.muli %p18, %p18 : index
-        %p20 = arith.muli %p19, %p19 : index
-        %p21 = arith.muli %p20, %p20 : index
-        %p22 = arith.muli %p21, %p21 : index
-        %p23 = arith.muli %p22, %p22 : index
-        %p24 = arith.muli %p23, %p23 : index
-        %p25 = arith.muli %p24, %p24 : index
-        %p26 = arith.muli %p25, %p25 : index
-        %p27 = arith.muli %p26, %p26 : index
-        %p28 = arith.muli %p27, %p27 : index
-        %p29 = arith.muli %p28, %p28 : index
-        %p30 = arith.muli %p29, %p29 : index
-        %p31 = arith.muli %p30, %p30 : index
-        %p32 = arith.muli %p31, %p31 : index
-        %p33 = arith.muli %p32, %p32 : index
-        %p34 = arith.muli %p33, %p33 : index
-        %p35 = arith.muli %p34, %p34 : index
-        %p36 = arith.muli %p35, %p35 : index
-        %p37 = arith.muli %p36, %p36 : index
-        %p38 = arith.muli %p37, %p37 : index
-        %p39 = arith.muli %p38, %p38 : index
-        %p40 = arith.muli %p39, %p39 : index
-        %exists = arith.cmpi slt, %k, %n : index
-        %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
-        %w = vector.maskedload %l[%p40], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
         %e = vector.extract %w[0] : f32 from vector<1xf32>
         %lse = arith.select %exists, %e, %inf : f32
         %weight = arith.subf %lse, %most : f32
