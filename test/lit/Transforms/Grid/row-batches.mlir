@@ -1,20 +1,18 @@
 // The scalars of sixteen tokens are computed at once, for one strip of heads after the other. Then the rows are moved
 // in the order of memory. Rows that do not fill a batch are processed one by one.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// The target limits the number of heads in a strip, the rows of one call, and the size of the buffers of a strip.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=apart machine=stripRows=8,rangeRows=64},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=EIGHT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=apart machine=batchBytes=640},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=BYTES
+// EIGHT: rows_per_block = 1>
+// EIGHT: memref.alloca() : memref<128xf32>
+// EIGHT: scf.for %{{.*}} = %c0 to %c48 step %c8
+// BYTES: rows_per_block = 768
+// BYTES: memref.alloca() : memref<96xf32>
+// BYTES: scf.for %{{.*}} = %c0 to %c48 step %c6
 
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
-
-// If the rows are too large for the caches, the kernel prefetches each row 32 rows (2 KB) before it loads the row.
-// CHECK-LABEL: mlafix.kernel @scale_streamed
-// CHECK: scf.for %{{.*}} = %c0 to %c16
-// CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32
-// CHECK: %[[H:.*]] = arith.remui %[[AHEAD]], %c48
-// CHECK: %[[T:.*]] = arith.divui %[[AHEAD]], %c48
-// CHECK: %[[TOKEN:.*]] = arith.addi %[[T]]
-// CHECK: scf.if
-// CHECK-NEXT: memref.prefetch %x[%[[TOKEN]], %[[H]], %c0], read, locality<3>, data
-// CHECK-NOT: memref.prefetch
 
 // CHECK-LABEL: mlafix.kernel @scale_apart
 // The number of rows that one call of the kernel processes should be a multiple of 16 tokens of 48 heads.
