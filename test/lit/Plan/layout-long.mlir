@@ -58,20 +58,6 @@ mlafix.kernel @stored(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// CHECK-LABEL: mlafix.kernel @longer_dense(
-// CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
-mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %y, %c0 : !bf16
-  mlafix.forall (%t) in (%n) {
-    %v = mlafix.load %x[%t] : !bf16 -> !tile
-    %s = mlafix.reduce max %v : !tile
-    %all = mlafix.splat %s : f32 -> !tile
-    %rest = arith.subf %v, %all : !tile
-    mlafix.store %rest, %y[%t] : !tile, !bf16
-  }
-}
-
 // An i64 needs two registers, so a row of 16384 elements has 1024 lanes. A row of as many f32 (@stored) has 512.
 !ints = memref<?x16384xi64, strided<[?, 1], offset: ?>>
 !longs = tensor<16384xi64, #mlafix.dim<16384>>
@@ -105,23 +91,5 @@ mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
     %all = mlafix.splat %s : f32 -> !halves
     %rest = arith.subf %v, %all : !halves
     mlafix.store %rest, %y[%t] : !halves, !half
-  }
-}
-
-// A row of 128256 elements is too long for one block. It is distributed over the eight blocks of a cluster. A
-// multiprocessor holds four such blocks of 256 threads.
-// RUN: %mlafix-opt %s --kernel=vocabulary --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLUSTER
-!logits = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
-!words = tensor<128256xf32, #mlafix.dim<128256>>
-// CLUSTER: .reqntid 256, 1, 1
-// CLUSTER-NEXT: .minnctapersm 4
-// CLUSTER: .reqnctapercluster 8, 1, 1
-mlafix.kernel @vocabulary(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !logits {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %y, %c0 : !sums
-  mlafix.forall (%t) in (%n) {
-    %v = mlafix.load %x[%t] : !logits -> !words
-    %s = mlafix.reduce add %v : !words
-    mlafix.store %s, %y[%t] : f32, !sums
   }
 }

@@ -26,7 +26,9 @@
 
 // CHECK: .version 8.1
 // CHECK: .entry sums_dense
+// A multiprocessor holds four blocks of 256 threads.
 // CHECK: .reqntid 256, 1, 1
+// CHECK-NEXT: .minnctapersm 4
 // CHECK: .explicitcluster
 // CHECK-NEXT: .reqnctapercluster 8, 1, 1
 // One thread of each block expects 64 partial results of 4 bytes.
