@@ -10,6 +10,7 @@
 // NONE: griddepcontrol.wait
 
 #plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_conditions = 4, early_first_packs = 8>
+#first = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_conditions = 4, early_first_packs = 2>
 module {
   // CHECK-LABEL: llvm.func @copy(
   // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
@@ -83,91 +84,41 @@ module {
     llvm.return
   }
 
-  // If many packs are prefetched, the prefetches come before all ops that their addresses do not need. In @known_late,
-  // the addresses need a loaded value, so the prefetches come after its load.
+  // If a thread has `early_first_packs` packs or more, the prefetches come before all ops that their addresses do not
+  // need. In @known_late, the addresses need a loaded value, so the prefetches come after its load.
   // CHECK-LABEL: llvm.func @many
   // CHECK-NOT: {{arith.divsi|llvm.store|llvm.ptrtoint}}
-  // CHECK-COUNT-8: prefetch.global.L2
+  // CHECK-COUNT-2: prefetch.global.L2
   // CHECK: arith.divsi
   // CHECK: llvm.store %{{.*}}, %arg2
-  // CHECK-COUNT-8: llvm.ptrtoint
+  // CHECK-COUNT-2: llvm.ptrtoint
   // CHECK: griddepcontrol.wait
   // CHECK-LABEL: llvm.func @known_late
   // CHECK: llvm.load %arg2
-  // CHECK-COUNT-8: prefetch.global.L2
-  llvm.func @many(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64, %pitch: i64) attributes {mlafix.plan = #plan} {
+  // CHECK-COUNT-2: prefetch.global.L2
+  llvm.func @many(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64, %pitch: i64) attributes {mlafix.plan = #first} {
     %other = arith.divsi %i, %pitch : i64
     llvm.store %other, %z : i64, !llvm.ptr<3>
     nvvm.griddepcontrol wait
-    %p0 = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v0 = llvm.load %p0 : !llvm.ptr<1> -> vector<8xbf16>
-    %j1 = arith.addi %i, %pitch : i64
-    %p1 = llvm.getelementptr %x[%j1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v1 = llvm.load %p1 : !llvm.ptr<1> -> vector<8xbf16>
-    %j2 = arith.addi %j1, %pitch : i64
-    %p2 = llvm.getelementptr %x[%j2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v2 = llvm.load %p2 : !llvm.ptr<1> -> vector<8xbf16>
-    %j3 = arith.addi %j2, %pitch : i64
-    %p3 = llvm.getelementptr %x[%j3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v3 = llvm.load %p3 : !llvm.ptr<1> -> vector<8xbf16>
-    %j4 = arith.addi %j3, %pitch : i64
-    %p4 = llvm.getelementptr %x[%j4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v4 = llvm.load %p4 : !llvm.ptr<1> -> vector<8xbf16>
-    %j5 = arith.addi %j4, %pitch : i64
-    %p5 = llvm.getelementptr %x[%j5] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v5 = llvm.load %p5 : !llvm.ptr<1> -> vector<8xbf16>
-    %j6 = arith.addi %j5, %pitch : i64
-    %p6 = llvm.getelementptr %x[%j6] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v6 = llvm.load %p6 : !llvm.ptr<1> -> vector<8xbf16>
-    %j7 = arith.addi %j6, %pitch : i64
-    %p7 = llvm.getelementptr %x[%j7] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v7 = llvm.load %p7 : !llvm.ptr<1> -> vector<8xbf16>
-    %j8 = arith.addi %j7, %pitch : i64
-    llvm.store %v0, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v1, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v2, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v3, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v4, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v5, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v6, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v7, %y : vector<8xbf16>, !llvm.ptr<1>
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %j = arith.addi %i, %pitch : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
     llvm.return
   }
-  llvm.func @known_late(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64) attributes {mlafix.plan = #plan} {
+  llvm.func @known_late(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64) attributes {mlafix.plan = #first} {
     %pitch = llvm.load %z : !llvm.ptr<3> -> i64
     nvvm.griddepcontrol wait
-    %p0 = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v0 = llvm.load %p0 : !llvm.ptr<1> -> vector<8xbf16>
-    %j1 = arith.addi %i, %pitch : i64
-    %p1 = llvm.getelementptr %x[%j1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v1 = llvm.load %p1 : !llvm.ptr<1> -> vector<8xbf16>
-    %j2 = arith.addi %j1, %pitch : i64
-    %p2 = llvm.getelementptr %x[%j2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v2 = llvm.load %p2 : !llvm.ptr<1> -> vector<8xbf16>
-    %j3 = arith.addi %j2, %pitch : i64
-    %p3 = llvm.getelementptr %x[%j3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v3 = llvm.load %p3 : !llvm.ptr<1> -> vector<8xbf16>
-    %j4 = arith.addi %j3, %pitch : i64
-    %p4 = llvm.getelementptr %x[%j4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v4 = llvm.load %p4 : !llvm.ptr<1> -> vector<8xbf16>
-    %j5 = arith.addi %j4, %pitch : i64
-    %p5 = llvm.getelementptr %x[%j5] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v5 = llvm.load %p5 : !llvm.ptr<1> -> vector<8xbf16>
-    %j6 = arith.addi %j5, %pitch : i64
-    %p6 = llvm.getelementptr %x[%j6] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v6 = llvm.load %p6 : !llvm.ptr<1> -> vector<8xbf16>
-    %j7 = arith.addi %j6, %pitch : i64
-    %p7 = llvm.getelementptr %x[%j7] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v7 = llvm.load %p7 : !llvm.ptr<1> -> vector<8xbf16>
-    %j8 = arith.addi %j7, %pitch : i64
-    llvm.store %v0, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v1, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v2, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v3, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v4, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v5, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v6, %y : vector<8xbf16>, !llvm.ptr<1>
-    llvm.store %v7, %y : vector<8xbf16>, !llvm.ptr<1>
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %j = arith.addi %i, %pitch : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
     llvm.return
   }
 
