@@ -1,42 +1,8 @@
-// A long row is processed in loops over packs, one for each stage between two reductions. The machine model says which
-// rows are long.
+// A long row is processed in loops over packs, one for each stage between two reductions (../distribute-loops.mlir). The
+// machine model says which rows are long.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: vector.load
-
-!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
-!tile = tensor<64xf32, #mlafix.dim<64>>
-module attributes {mlafix.target = "x86-64-v3"} {
-  // CHECK-LABEL: mlafix.kernel @center
-  mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
-    %c0 = arith.constant 0 : index
-    %n = memref.dim %x, %c0 : !rows
-    // CHECK-DAG: %[[KEPT:.*]] = memref.alloca() : memref<64xf32>
-    // CHECK-DAG: %[[SUMS:.*]] = memref.alloca() : memref<4xf32>
-    // CHECK: scf.for %{{.*}} = %begin to %end
-    mlafix.forall (%t) in (%n) {
-      // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
-      // CHECK-NEXT: %[[V:.*]] = vector.load %x[%{{.*}}, %[[I]]]
-      // CHECK-NEXT: vector.store %[[V]], %[[KEPT]][%[[I]]]
-      // CHECK: memref.store %{{.*}}, %[[SUMS]]
-      %v = mlafix.load %x[%t] : !rows -> !tile
-      %sum = mlafix.reduce add %v : !tile
-      // CHECK: scf.for
-      // CHECK: memref.load %[[SUMS]]
-      %means = mlafix.splat %sum : f32 -> !tile
-      // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
-      // CHECK: vector.load %[[KEPT]][%[[J]]]
-      // CHECK: arith.subf
-      // CHECK: vector.store %{{.*}}, %x[%{{.*}}, %[[J]]]
-      // CHECK-NOT: mlafix.load
-      %y = arith.subf %v, %means : !tile
-      mlafix.store %y, %x[%t] : !tile, !rows
-    }
-  }
-}
-
-// -----
 
 // The loop's variable is the index of the pack's first element.
 !rows = memref<?x64xi32, strided<[?, 1], offset: ?>>
