@@ -573,20 +573,6 @@ mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix
 
 // -----
 
-mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-                 %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  mlafix.forall (%t, %h) in (%n, %n) {
-    %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
-    %i = arith.cmpf oeq, %v, %v : tensor<?xf32, #mlafix.dim<"D">>
-    // expected-error @below {{expected a row of f32, i32 or i64, or of i1 for max or min, got 'i1'}}
-    %r = mlafix.reduce add %i : tensor<?xi1, #mlafix.dim<"D">>
-  }
-}
-
-// -----
-
 // expected-error @below {{expected 1 to 1024 lanes, got 0}}
 #l = #mlafix.layout<lanes = 0, packs = 1, pack = 8, rows = 1>
 
@@ -683,14 +669,6 @@ mlafix.kernel @k(%m: index {mlafix.at_mots = "n"}) {
 
 // expected-error @below {{argument 'x': expected 'mlafix.optional' without a value, got false}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional = false}) {
-  %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {}
-}
-
-// -----
-
-// expected-error @below {{argument 'm': expected 'mlafix.at_most' to name a dim of a tensor that is always given, got "n"}}
-mlafix.kernel @k(%m: index {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {}
 }
@@ -1000,24 +978,6 @@ mlafix.kernel @k() {
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expected 'sink'}}
     %s = mlafix.identity : !mlafix.state<64, e, sunk>
-  }
-}
-
-// -----
-
-// A loop cannot merge a sink into the state that it carries, since each iteration would count the sink again.
-!sink = !mlafix.state<64, e, sink>
-mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-    %s = mlafix.identity : !sink
-    %all = scf.for %k = %c0 to %c1 step %c1 iter_args(%m = %s) -> (!sink) {
-      // expected-error @below {{expected at most one state with a sink, which counts once, got 2}}
-      %next = mlafix.merge %m, %s : !sink
-      scf.yield %next : !sink
-    }
-    mlafix.store_state %all to %v[%t] : !sink, memref<?x64xf32, strided<[?, 1], offset: ?>>
   }
 }
 
