@@ -257,7 +257,6 @@ mlafix.kernel @k(%lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
     %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -273,8 +272,6 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -291,8 +288,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -305,8 +301,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -319,8 +314,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -332,9 +326,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -358,9 +350,7 @@ mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -373,8 +363,6 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %counts: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -474,9 +462,7 @@ mlafix.kernel @k() {
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -488,9 +474,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -502,8 +486,6 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -517,8 +499,6 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -530,10 +510,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -545,10 +522,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -561,7 +535,6 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 // -----
 
 mlafix.kernel @k(%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
                  %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -848,8 +821,7 @@ mlafix.kernel @k(%lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims 
 // -----
 
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
@@ -876,7 +848,6 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -1412,8 +1383,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 
 // -----
 
-mlafix.kernel @k(%x: memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "G"], mlafix.access = "read"},
-                 %y: memref<?x8xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(2 4)"], mlafix.access = "read"}) {
+mlafix.kernel @k(%x: memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "G"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
