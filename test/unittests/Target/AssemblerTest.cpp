@@ -137,12 +137,6 @@ INSTANTIATE_TEST_SUITE_P(Assemblers, EveryAssembler,
                                       : "nvjitlink";
                          });
 
-TEST(Assembler, none_finds_none) {
-  auto found = findAssemblers(AssemblerKind::None, "");
-  ASSERT_TRUE(bool(found));
-  EXPECT_TRUE(found->empty());
-}
-
 TEST(Assembler, a_library_that_is_another_is_refused) {
   auto assembler = openNvJitLink("libc.so.6");
   ASSERT_FALSE(bool(assembler));
