@@ -136,8 +136,11 @@ mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, 
 }
 
 // The first chunk is loaded before the loop that finds the largest lse, in which groups wait for each other. The first
-// lses are loaded before the chunk.
+// lses are loaded before the chunk. If the second loop does not weigh its states relative to the result of the first
+// loop (no `to_first`), its first chunk is loaded after the first loop.
+// RUN: sed 's/merge_loop to_first/merge_loop/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s --check-prefix=OTHER
 // CHECK-LABEL: mlafix.kernel @largest(
+// OTHER-LABEL: mlafix.kernel @largest(
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
     attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144>} {
@@ -155,6 +158,13 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
       // CHECK: memref.atomic_rmw maxs
       // CHECK: scf.for {{.*}} = %[[FIRST]]
       // CHECK: vector.load %x
+      // OTHER-NOT: %l[
+      // OTHER: scf.for
+      // OTHER: vector.maskedload %l
+      // OTHER: memref.atomic_rmw maxs
+      // OTHER: %[[FIRST:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
+      // OTHER-NEXT: vector.load %x
+      // OTHER: scf.for {{.*}} = %[[FIRST]]
       %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%m) : f32 {
         %exists = arith.cmpi slt, %k, %n : index
         %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
@@ -164,43 +174,6 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
         mlafix.yield %lse : f32
       }
       %all:3 = mlafix.merge_loop to_first %k = %c0 to %n step 4 init(%most, %m, %zero) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
-        %exists = arith.cmpi slt, %k, %n : index
-        %mask = vector.broadcast %exists : i1 to vector<4xi1>
-        %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
-        mlafix.yield %most, %m, %v : f32, f32, vector<4xf32>
-      }
-    }
-  }
-}
-
-// The second loop does not weigh its states relative to the result of the first loop (no `to_first`), so its first
-// chunk is loaded after the first loop.
-// CHECK-LABEL: mlafix.kernel @other(
-mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
-    %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
-    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144>} {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant dense<0.0> : vector<4xf32>
-  %one = arith.constant dense<0.0> : vector<1xf32>
-  %inf = arith.constant 0xFF800000 : f32
-  mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
-      // CHECK-NOT: %l[
-      // CHECK: scf.for
-      // CHECK: vector.maskedload %l
-      // CHECK: memref.atomic_rmw maxs
-      // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
-      // CHECK-NEXT: vector.load %x
-      // CHECK: scf.for {{.*}} = %[[FIRST]]
-      %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%m) : f32 {
-        %exists = arith.cmpi slt, %k, %n : index
-        %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
-        %w = vector.maskedload %l[%k], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
-        %e = vector.extract %w[0] : f32 from vector<1xf32>
-        %lse = arith.select %exists, %e, %inf : f32
-        mlafix.yield %lse : f32
-      }
-      %all:3 = mlafix.merge_loop %k = %c0 to %n step 4 init(%most, %m, %zero) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
         %exists = arith.cmpi slt, %k, %n : index
         %mask = vector.broadcast %exists : i1 to vector<4xi1>
         %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
