@@ -2,21 +2,8 @@
 // RUN: %mlafix-opt %s --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
-!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
-// expected-remark @below {{x: independence: proved}}
-mlafix.kernel @halves(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %c2 = arith.constant 2 : index
-  %n = memref.dim %out, %c0 : !vec
-  mlafix.forall (%t) in (%n) {
-    %v = mlafix.load %x[%t] : !vec -> f32
-    %half = arith.divui %t, %c2 : index
-    // expected-remark @below {{out: one writer: refuted: n = 2, i = 1: out[0]}}
-    mlafix.store %v, %out[%half] : f32, !vec
-  }
-}
 // Two rows store to each element. They store the same constant, which counts as one writer.
 // expected-remark @below {{out: one writer: proved}}
 mlafix.kernel @same_value(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}) {
@@ -45,48 +32,6 @@ mlafix.kernel @evens_and_odds(%out: !vec {mlafix.dims = ["n"], mlafix.access = "
     %q = arith.cmpi slt, %b, %n : index
     mlafix.store %v, %out[%a] if %p : f32, !vec
     mlafix.store %v, %out[%b] if %q : f32, !vec
-  }
-}
-// expected-remark @below {{x: independence: proved}}
-// expected-remark @below {{slots: independence: proved}}
-mlafix.kernel @scatter(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
-                       %slots: !ints {mlafix.dims = ["m"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %m = memref.dim %x, %c0 : !vec
-  mlafix.forall (%t) in (%m) {
-    %v = mlafix.load %x[%t] : !vec -> f32
-    %s = mlafix.load %slots[%t] : !ints -> i32
-    %i = arith.index_cast %s : i32 to index
-    // expected-remark @below {{out: one writer: unknown: it depends on what is read from slots}}
-    // expected-remark @below {{out: bounds: unknown: it depends on what is read from slots}}
-    mlafix.store %v, %out[%i] : f32, !vec
-  }
-}
-// expected-remark @below {{out: one writer: proved}}
-// expected-remark @below {{x: independence: proved}}
-mlafix.kernel @first_of_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "h"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = memref.dim %x, %c0 : !mat
-  %h = memref.dim %x, %c1 : !mat
-  mlafix.forall (%t, %j) in (%n, %h) {
-    %v = mlafix.load %x[%t, %j] : !mat -> f32
-    %first = arith.cmpi eq, %j, %c0 : index
-    // expected-remark @below {{out: coverage: refuted: n = 1, h = 0: out[0]}}
-    mlafix.store %v, %out[%t] if %first : f32, !vec
-  }
-}
-// expected-remark @below {{x: one writer: proved}}
-mlafix.kernel @neighbour(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = memref.dim %x, %c0 : !vec
-  mlafix.forall (%t) in (%n) {
-    %next = arith.addi %t, %c1 : index
-    %has = arith.cmpi slt, %next, %n : index
-    // expected-remark @below {{x: independence: refuted: n = 2, i = 0: x[1]}}
-    %v = mlafix.load %x[%next] if %has : !vec -> f32
-    mlafix.store %v, %x[%t] : f32, !vec
   }
 }
 // expected-remark @below {{x: written before read: proved}}
@@ -123,30 +68,7 @@ mlafix.kernel @ragged(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
     mlafix.store %v, %lse[%t] : f32, !vec
   }
 }
-// expected-remark @below {{lse: one writer: proved}}
-mlafix.kernel @ragged_write(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
-    %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %lse, %c0 : !vec
-  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
-    %p = arith.constant true
-    mlafix.yield %p : i1
-  } do {
-    %v = arith.constant 0.0 : f32
-    // expected-remark @below {{lse: coverage: refuted: b1 = 0, n = 1: lse[0]}}
-    mlafix.store %v, %lse[%t] : f32, !vec
-  }
-}
-// A row reads an element of its output before it writes the element, or after a store that may not have happened.
-mlafix.kernel @read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %y, %c0 : !vec
-  mlafix.forall (%t) in (%n) {
-    // expected-remark @below {{y: written before read: refuted: n = 1, i = 0: y[0]}}
-    %v = mlafix.load %y[%t] : !vec -> f32
-    mlafix.store %v, %y[%t] : f32, !vec
-  }
-}
+// A row reads an element of its output after a store that may not have happened.
 mlafix.kernel @read_in_part(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %live: index) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec
