@@ -2,12 +2,13 @@
 // by lines.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/, row_bundle = 8, early_tables = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefix=OFF
+// Rows that are not contiguous keep their order.
+// RUN: sed 's/strided<.2048, 128, 1./strided<[?, ?, 1]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefix=APART
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s --check-prefix=LOW
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
 
 // PLAN-LABEL: @scale_dense
 // PLAN-SAME: plain_rows = yes, {{.*}}row_bundle = 8, early_tables = yes
-// PLAN-LABEL: @apart_dense
 // PLAN-LABEL: @few_dense
 // PLAN-NOT: early_tables
 // PLAN-LABEL: @six_dense
@@ -19,12 +20,14 @@
 // PLAN-NOT: {{row_bundle|early_tables}}
 
 !rows = memref<?x16x128xf32, strided<[2048, 128, 1], offset: ?>>
-!apart = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
 !lses = memref<16x?xf32, strided<[?, ?], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 // OFF-NOT: {{extract_strided_metadata|table_lines|memref.prefetch}}
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @scale
+  // APART-LABEL: mlafix.kernel @scale
+  // APART-NOT: extract_strided_metadata
+  // APART: mlafix.table_lines
   // LOW-LABEL: llvm.func @scale
   // LOW-SAME: params = [<pointer, arg = 0>, <size, arg = 0, dim = 0>, <pointer, arg = 1>, <lines, arg = 1>, <stride, arg = 1, dim = 0>, <stride, arg = 1, dim = 1>, <local>]
   mlafix.kernel @scale(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
@@ -70,25 +73,6 @@ module attributes {mlafix.target = "sm_90"} {
       %k = mlafix.splat %f : f32 -> !tile
       %w = arith.mulf %v, %k : !tile
       mlafix.store %w, %x[%t, %h] : !tile, !rows
-    }
-  }
-
-  // Rows that are not contiguous keep their order.
-  // CHECK-LABEL: mlafix.kernel @apart
-  // CHECK-NOT: extract_strided_metadata
-  // CHECK: mlafix.table_lines
-  mlafix.kernel @apart(%x: !apart {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
-                       %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
-    %c0 = arith.constant 0 : index
-    %c16 = arith.constant 16 : index
-    %n = memref.dim %x, %c0 : !apart
-    mlafix.forall (%t, %h) in (%n, %c16) {
-      %v = mlafix.load %x[%t, %h] : !apart -> !tile
-      %f = mlafix.load %s[%h, %t] : !lses -> f32
-      %k = mlafix.splat %f : f32 -> !tile
-      %w = arith.mulf %v, %k : !tile
-      mlafix.store %w, %x[%t, %h] : !tile, !apart
     }
   }
 
