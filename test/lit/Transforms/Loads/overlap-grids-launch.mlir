@@ -71,7 +71,11 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
 }
 
 // Lane groups load their first chunk before the merge loop. The next grid may start after these loads, or at once if
-// all first chunks are prefetched.
+// all first chunks are prefetched. A branch that stores is not treated as a chunk.
+// RUN: sed 's/scf.yield %%a :/llvm.store %%a, %%y : vector<4xf32>, !llvm.ptr<1> &/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefix=STORES
+// STORES-LABEL: llvm.func @chunks
+// STORES: nvvm.griddepcontrol launch_dependents
+// STORES-NOT: inline_asm
 // CHECK-LABEL: llvm.func @chunks
 // CHECK: %[[SMALL:.*]] = llvm.icmp "ule"
 // CHECK: scf.if %[[SMALL]] {
@@ -88,31 +92,6 @@ llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) attr
   nvvm.griddepcontrol launch_dependents
   %first = scf.if %exists -> (vector<4xf32>) {
     %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
-    scf.yield %a : vector<4xf32>
-  } else {
-    scf.yield %none : vector<4xf32>
-  }
-  %all = scf.for %i = %zero to %n step %one iter_args(%v = %first) -> (vector<4xf32>) : i32 {
-    %next = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
-    %w = arith.addf %v, %next : vector<4xf32>
-    scf.yield %w : vector<4xf32>
-  }
-  llvm.store %all, %y : vector<4xf32>, !llvm.ptr<1>
-  llvm.return
-}
-
-// A branch that stores is not treated as a chunk.
-// CHECK-LABEL: llvm.func @no_chunk
-// CHECK: nvvm.griddepcontrol launch_dependents
-// CHECK-NOT: inline_asm
-llvm.func @no_chunk(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
-  %zero = llvm.mlir.constant(0 : i32) : i32
-  %one = llvm.mlir.constant(1 : i32) : i32
-  %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
-  nvvm.griddepcontrol launch_dependents
-  %first = scf.if %exists -> (vector<4xf32>) {
-    %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
-    llvm.store %a, %y : vector<4xf32>, !llvm.ptr<1>
     scf.yield %a : vector<4xf32>
   } else {
     scf.yield %none : vector<4xf32>
