@@ -1,5 +1,5 @@
-"""Tests of merge_attn_states in addition to test_ops_contract.py: threshold, fp8, an omitted lse, and the mask of the
-in-place merge."""
+"""Tests of merges in addition to test_ops_contract.py: the threshold, an omitted lse, and the mask of the in-place merge.
+test_ops_scaled.py tests merges into fp8."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mlafix
 import contract
 from devices import Device
 from mlafix import ops
-from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
+from numerics import BF16, F16, F32, garbage, poison, same_bits
 from states import LAYOUTS, buffer_of, lay_out, make_states, untouched_outside
 
 DTYPES = [BF16, F16, F32]
@@ -65,40 +64,6 @@ def test_any_threshold_in_any_layout_in_place_or_not(rows: int, threshold: int, 
         want_lse.check(lse.T, "lse")
     else:
         assert same_bits(lse, lse_before)
-
-
-def test_without_the_lse_none_is_returned(device: Device, rng: np.random.Generator) -> None:
-    states = make_states(rng, 2, 3, 4, 64, F32)
-    inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    assert ops.merge_attn_states(*inputs, lse_layout="nh", return_lse=False)[1] is None
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("scale", [1.0, 0.013, 3.7])
-@pytest.mark.parametrize("rank", [0, 1])
-def test_fp8_output_is_scaled_saturated_and_keeps_nan(dtype: np.dtype, scale: float, rank: int, device: Device,
-                                                      rng: np.random.Generator) -> None:
-    """N7: the result is value * f32(1 / scale), rounded to nearest even and saturated at +-448. NaN stays NaN."""
-    states = make_states(rng, 2, 11, 4, 64, dtype)
-    states.v[:, 0] = 1000.0
-    states.s[:, 0] = 0.0
-    scales = device.put(np.full(1, scale, np.float32))
-    inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    out, lse = ops.merge_attn_states(*inputs, out_format=ops.Fp8(scales.reshape(()) if rank == 0 else scales), context_rows=8, lse_layout="nh")
-    got = device.get(out)
-    assert got.dtype == E4M3
-    want, want_lse = contract.merge_attn_states(states.v[0], states.s[0], states.v[1], states.s[1], 8, out_dtype=E4M3, scale=scale)
-    want.check(got, "out")
-    want_lse.check(device.get(lse), "lse")
-    assert (got[0].astype(np.float32) == min(448.0, float(contract.quantize_fp8(np.array([1000.0]), scale).value[0]))).all()
-
-
-def test_fp8_scale_may_be_a_float(device: Device, rng: np.random.Generator) -> None:
-    states = make_states(rng, 2, 3, 4, 64, BF16)
-    inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    given, _ = ops.merge_attn_states(*inputs, out_format=ops.Fp8(device.put(np.full(1, 0.5, np.float32))), lse_layout="nh")
-    made, _ = ops.merge_attn_states(*inputs, out_format=ops.Fp8(0.5), lse_layout="nh")
-    assert same_bits(device.get(given), device.get(made))
 
 
 @pytest.mark.parametrize("mask_dtype", [np.bool_, np.uint8, None])
@@ -161,10 +126,3 @@ def test_softmax_statistics_merge_as_their_lse_does(dtype: np.dtype, device: Dev
     live = ~np.isneginf(lse)
     assert np.allclose(lse[live], want_lse.value[live], rtol=4e-6, atol=4e-6)
     assert (got[~live][..., 1] == 0).all() and np.isneginf(got[~live][..., 0]).all()
-
-
-def test_fp8_without_a_scale_is_an_argument_error(device: Device, rng: np.random.Generator) -> None:
-    states = make_states(rng, 2, 3, 4, 64, BF16)
-    inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    with pytest.raises(mlafix.ArgumentError, match='expected dtype f8e4m3fn, as in argument "out", got bf16'):
-        ops.merge_attn_states(*inputs, out=device.poisoned((3, 4, 64), E4M3), lse_layout="nh")
