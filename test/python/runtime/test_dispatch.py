@@ -1,4 +1,5 @@
-"""Calls through the dispatcher: every kind of tensor, views, bound calls, streams and threads."""
+"""Calls through the dispatcher: every kind of tensor, views, bound calls, streams and threads. Tests of ops make calls in
+place, on strided tensors and without rows."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 from contract import merge_attn_states
+from devices import Device, TorchDevice
+from numerics import BF16, F16, F32
 
 import mlafix
 from mlafix import _runtime
@@ -20,9 +22,7 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 N, H, D = 5, 4, 64
 BASES = dict.fromkeys(("B", "PrefixBase", "SuffixBase", "ResultBase", "MeetingBase"), "e")
-TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
-NUMPY = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}
-TOLERANCE = {"bf16": 2**-8, "f16": 2**-11, "f32": 4e-6}
+TORCH = TorchDevice("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -30,39 +30,18 @@ def dispatch(merge_dispatcher: MakeDispatcher) -> _runtime.Dispatcher:
     return merge_dispatcher()
 
 
-def inputs(dtype: str, n: int = N) -> list[np.ndarray]:
+def inputs(dtype: np.dtype = F32, n: int = N) -> list[np.ndarray]:
     """Returns random prefix, prefix_lse, suffix and suffix_lse."""
     random = np.random.default_rng(7)
-    return [
-        random.standard_normal(shape).astype(kind)
-        for shape, kind in [((n, H, D), NUMPY[dtype]), ((H, n), np.float32)] * 2
-    ]
+    return [random.standard_normal(shape).astype(kind) for shape, kind in [((n, H, D), dtype), ((H, n), F32)] * 2]
 
 
-def merged(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
-           rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected out [n, H, D] and lse [H, n], in f64."""
-    out, lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows)
-    return out.value, lse.value.T
-
-
-def assert_merged(dtype: str, out: np.ndarray, lse: np.ndarray | None, given: list[np.ndarray], rows: int) -> None:
-    want, want_lse = merged(*given, rows)
-    np.testing.assert_allclose(out.astype(np.float64), want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+def assert_merged(out: np.ndarray, lse: np.ndarray | None, given: list[np.ndarray], rows: int) -> None:
+    prefix, prefix_lse, suffix, suffix_lse = given
+    want, want_lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows, out_dtype=out.dtype)
+    want.check(out, "out")
     if lse is not None:
-        np.testing.assert_allclose(lse, want_lse, rtol=1e-5, atol=1e-5)
-
-
-def to_torch(array: np.ndarray) -> torch.Tensor:
-    if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(array.copy())
-
-
-def from_torch(tensor: torch.Tensor) -> np.ndarray:
-    if tensor.dtype == torch.bfloat16:
-        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
+        want_lse.check(lse.T, "out_lse")
 
 
 class Producer:
@@ -84,77 +63,41 @@ class Producer:
         return self.tensor.__dlpack__(**options)
 
 
-@pytest.mark.parametrize("dtype", TORCH)
-def test_numpy_arrays(dispatch: _runtime.Dispatcher, dtype: str) -> None:
+@pytest.mark.parametrize("device", [Device(), TORCH], ids=lambda device: device.name)
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_arrays_and_tensors(dispatch: _runtime.Dispatcher, dtype: np.dtype, device: Device) -> None:
     given = inputs(dtype)
-    out, lse = np.full((N, H, D), np.nan, NUMPY[dtype]), np.full((H, N), np.nan, np.float32)
-    assert dispatch((out, lse, *given, 3)) is None
-    assert_merged(dtype, out, lse, given, 3)
-
-
-@pytest.mark.parametrize("dtype", TORCH)
-def test_torch_tensors(dispatch: _runtime.Dispatcher, dtype: str) -> None:
-    given = inputs(dtype)
-    out, lse = torch.full((N, H, D), torch.nan, dtype=TORCH[dtype]), torch.full((H, N), torch.nan)
-    dispatch((out, lse, *map(to_torch, given), 3))
-    assert_merged(dtype, from_torch(out), lse.numpy(), given, 3)
+    out, lse = device.poisoned((N, H, D), dtype), device.poisoned((H, N), F32)
+    assert dispatch((out, lse, *map(device.put, given), 3)) is None
+    assert_merged(device.get(out), device.get(lse), given, 3)
 
 
 def test_torch_parameters_below_no_grad(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("f32")
+    given = inputs()
     out = torch.full((N, H, D), torch.nan)
     with torch.no_grad():
-        dispatch((out, None, torch.nn.Parameter(to_torch(given[0])), *map(to_torch, given[1:]), 2))
-    assert_merged("f32", out.numpy(), None, given, 2)
+        dispatch((out, None, torch.nn.Parameter(TORCH.put(given[0])), *map(TORCH.put, given[1:]), 2))
+    assert_merged(out.numpy(), None, given, 2)
 
 
 @pytest.mark.parametrize("versioned", [True, False])
 def test_dlpack_producers(dispatch: _runtime.Dispatcher, versioned: bool) -> None:
-    given = inputs("bf16")
+    given = inputs(BF16)
     out = torch.full((N, H, D), torch.nan, dtype=torch.bfloat16)
-    args = [Producer(tensor, versioned) for tensor in (out, *map(to_torch, given))]
+    args = [Producer(tensor, versioned) for tensor in (out, *map(TORCH.put, given))]
     dispatch((args[0], None, *args[1:], N))
-    assert_merged("bf16", from_torch(out), None, given, N)
+    assert_merged(TORCH.get(out), None, given, N)
     assert all(arg.asked[-1]["stream"] is None for arg in args)
-
-
-def test_optional_argument_omitted(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("f32")
-    out = np.full((N, H, D), np.nan, np.float32)
-    dispatch((out, None, *given, 3))
-    assert_merged("f32", out, None, given, 3)
-
-
-def test_in_place(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("bf16")
-    prefix, prefix_lse, suffix, suffix_lse = map(to_torch, given)
-    dispatch((prefix, prefix_lse, prefix, prefix_lse, suffix, suffix_lse, 3))
-    assert_merged("bf16", from_torch(prefix), prefix_lse.numpy(), given, 3)
-
-
-def test_strided_tensors(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("f32")
-    wide = torch.full((N, H, 3 * D), torch.nan)
-    lse = torch.full((N, H), torch.nan)
-    dispatch((wide[..., D : 2 * D], lse.T, *map(to_torch, given), 3))
-    assert_merged("f32", wide[..., D : 2 * D].numpy(), lse.T.numpy(), given, 3)
-    assert wide[..., :D].isnan().all() and wide[..., 2 * D :].isnan().all()
-
-
-def test_no_rows(dispatch: _runtime.Dispatcher) -> None:
-    out = np.full((1, H, D), 7, np.float32)
-    dispatch((out[:0], None, *inputs("f32", 0), 0))
-    assert (out == 7).all()
 
 
 def test_views_permute_dims(merge_dispatcher: MakeDispatcher) -> None:
     by_row = {name: (1, 0) for name in ("out_lse", "prefix_lse", "suffix_lse")}
     dispatch = merge_dispatcher(views=by_row)
-    given = inputs("f32")
+    given = inputs()
     prefix, prefix_lse, suffix, suffix_lse = given
     out, lse = np.full((N, H, D), np.nan, np.float32), np.full((N, H), np.nan, np.float32)
     dispatch((out, lse, prefix, prefix_lse.T.copy(), suffix, suffix_lse.T.copy(), 3))
-    assert_merged("f32", out, lse.T, given, 3)
+    assert_merged(out, lse.T, given, 3)
 
 
 def test_resolved_once_for_each_combination(
@@ -168,10 +111,10 @@ def test_resolved_once_for_each_combination(
 
     dispatch = merge_dispatcher(resolve=resolve)
     for _ in range(3):
-        for dtype in ("bf16", "f32"):
-            dispatch((np.empty((N, H, D), NUMPY[dtype]), None, *inputs(dtype), 0))
-        dispatch((np.empty((2, H, D), np.float32), None, *inputs("f32", 2), 0))
-        dispatch((np.empty((2, H, D), np.float32), np.empty((H, 2), np.float32), *inputs("f32", 2), 0))
+        for dtype in (BF16, F32):
+            dispatch((np.empty((N, H, D), dtype), None, *inputs(dtype), 0))
+        dispatch((np.empty((2, H, D), np.float32), None, *inputs(n=2), 0))
+        dispatch((np.empty((2, H, D), np.float32), np.empty((H, 2), np.float32), *inputs(n=2), 0))
     sizes = {"H": "4", "D": "64"}
     assert asked == [
         {"T": "bf16", **sizes, "out_lse": "absent"},
@@ -189,10 +132,10 @@ def test_code_with_open_arguments_runs_every_call(
 ) -> None:
     unit = mlafix.Unit.load(compile_unit("merge_attn_states", f"H={H},D={D},T=f32"))
     dispatch = merge_dispatcher(resolve=lambda *_: unit)
-    tensors = inputs("f32")
+    tensors = inputs()
     out, lse = np.full((N, H, D), np.nan, np.float32), np.full((H, N), np.nan, np.float32) if given else None
     dispatch((out, lse, *tensors, 3))
-    assert_merged("f32", out, lse, tensors, 3)
+    assert_merged(out, lse, tensors, 3)
     assert dispatch.prepare((out, lse, *tensors, 3)).bindings == {**BASES, "D": "64", "H": "4", "T": "f32"}
 
 
@@ -200,14 +143,14 @@ def test_code_for_other_arguments_says_so(merge_dispatcher: MakeDispatcher, comp
     unit = mlafix.Unit.load(compile_unit("merge_attn_states", f"H={H},D={D},T=f32,out_lse=absent"))
     lse = np.empty((H, N), np.float32)
     with pytest.raises(mlafix.ArgumentError, match='"out_lse": expected null, since this specialisation binds'):
-        merge_dispatcher(resolve=lambda *_: unit)((np.empty((N, H, D), np.float32), lse, *inputs("f32"), 3))
+        merge_dispatcher(resolve=lambda *_: unit)((np.empty((N, H, D), np.float32), lse, *inputs(), 3))
 
 
 def test_what_resolve_raises_reaches_the_caller(merge_dispatcher: MakeDispatcher) -> None:
     def refuse(bindings: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         raise mlafix.CompileError("no compiler today")
 
-    args = (np.empty((N, H, D), np.float32), None, *inputs("f32"), 0)
+    args = (np.empty((N, H, D), np.float32), None, *inputs(), 0)
     with pytest.raises(mlafix.CompileError, match="no compiler today"):
         merge_dispatcher(resolve=refuse)(args)
     with pytest.raises(mlafix.UnitError, match="expected a Unit or a KernelInfo from resolve, got int"):
@@ -215,36 +158,36 @@ def test_what_resolve_raises_reaches_the_caller(merge_dispatcher: MakeDispatcher
 
 
 def test_bound_call(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("bf16")
+    given = inputs(BF16)
     out, lse = torch.full((N, H, D), torch.nan, dtype=torch.bfloat16), torch.full((H, N), torch.nan)
-    bound = dispatch.bind((out, lse, *map(to_torch, given), 3))
+    bound = dispatch.bind((out, lse, *map(TORCH.put, given), 3))
     assert bound.launch_info["rows"] == N * H
     for _ in range(2):
         out.fill_(torch.nan)
         bound()
-        assert_merged("bf16", from_torch(out), lse.numpy(), given, 3)
+        assert_merged(TORCH.get(out), lse.numpy(), given, 3)
 
 
 def test_bound_call_keeps_its_tensors_alive(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("f32")
+    given = inputs()
     out = np.full((N, H, D), np.nan, np.float32)
     bound = dispatch.bind((out, None, *(array.copy() for array in given), 3))
     gc.collect()
     bound(None)
-    assert_merged("f32", out, None, given, 3)
+    assert_merged(out, None, given, 3)
 
 
 def test_bound_call_takes_new_pointers(dispatch: _runtime.Dispatcher) -> None:
-    given = inputs("f32")
+    given = inputs()
     bound = dispatch.bind((np.empty((N, H, D), np.float32), None, *given, 3))
     out = np.full((N, H, D), np.nan, np.float32)
     swapped = [given[2], given[3], given[0], given[1]]
     bound.set_pointers((out.ctypes.data, None, *swapped, 1))
     bound()
-    assert_merged("f32", out, None, swapped, 1)
+    assert_merged(out, None, swapped, 1)
     bound.set_pointers((out, None, *given, 4))
     bound()
-    assert_merged("f32", out, None, given, 4)
+    assert_merged(out, None, given, 4)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +205,7 @@ def test_bound_call_takes_new_pointers(dispatch: _runtime.Dispatcher) -> None:
 def test_bound_call_refuses_other_tensors(
     dispatch: _runtime.Dispatcher, index: int, value: object, message: str
 ) -> None:
-    given = inputs("f32")
+    given = inputs()
     out = np.full((N, H, D), np.nan, np.float32)
     args = (out, None, *given, 3)
     bound = dispatch.bind(args)
@@ -273,14 +216,14 @@ def test_bound_call_refuses_other_tensors(
     with pytest.raises(mlafix.ArgumentError, match="expected a tuple of arguments, got int"):
         bound.set_pointers(3)
     bound()
-    assert_merged("f32", out, None, given, 3)
+    assert_merged(out, None, given, 3)
     assert np.isnan(unused).all()
 
 
 def test_threads_share_a_dispatcher(merge_dispatcher: MakeDispatcher) -> None:
     dispatch = merge_dispatcher()
     n = 2048  # so many rows that other threads run during a launch
-    given = inputs("f32", n)
+    given = inputs(n=n)
     outs = [np.full((n, H, D), np.nan, np.float32) for _ in range(8)]
     threads = [threading.Thread(target=dispatch, args=((out, None, *given, n // 2),)) for out in outs]
     for thread in threads:
@@ -288,12 +231,12 @@ def test_threads_share_a_dispatcher(merge_dispatcher: MakeDispatcher) -> None:
     for thread in threads:
         thread.join()
     for out in outs:
-        assert_merged("f32", out, None, given, n // 2)
+        assert_merged(out, None, given, n // 2)
 
 
 def test_bound_call_does_not_change_while_a_thread_launches_it(dispatch: _runtime.Dispatcher) -> None:
     n = 2048
-    args = (np.empty((n, H, D), np.float32), None, *inputs("f32", n), n)
+    args = (np.empty((n, H, D), np.float32), None, *inputs(n=n), n)
     bound = dispatch.bind(args)
     done, refused = threading.Event(), 0
 
@@ -318,7 +261,7 @@ def test_bound_call_does_not_change_while_a_thread_launches_it(dispatch: _runtim
 
 
 def test_cpu_launches_take_no_stream(dispatch: _runtime.Dispatcher) -> None:
-    args = (np.empty((N, H, D), np.float32), None, *inputs("f32"), 0)
+    args = (np.empty((N, H, D), np.float32), None, *inputs(), 0)
     dispatch(args, 0)
     dispatch(args, None)
     with pytest.raises(mlafix.ArgumentError, match='argument "stream": expected null for a launch on the cpu'):
@@ -327,14 +270,14 @@ def test_cpu_launches_take_no_stream(dispatch: _runtime.Dispatcher) -> None:
 
 @pytest.mark.parametrize("stream", ["7", 1.5, True, -1, object()])
 def test_what_is_no_stream(dispatch: _runtime.Dispatcher, stream: object) -> None:
-    args = (np.empty((N, H, D), np.float32), None, *inputs("f32"), 0)
+    args = (np.empty((N, H, D), np.float32), None, *inputs(), 0)
     with pytest.raises(mlafix.ArgumentError, match='argument "stream": expected None, the integer handle'):
         dispatch(args, stream)
 
 
 def test_prepare_launches_nothing(dispatch: _runtime.Dispatcher) -> None:
     out = np.full((N, H, D), np.nan, np.float32)
-    kernel = dispatch.prepare((out, None, *inputs("f32"), 3))
+    kernel = dispatch.prepare((out, None, *inputs(), 3))
     assert kernel.bindings == {**BASES, "D": "64", "H": "4", "T": "f32", "out_lse": "absent"}
     assert np.isnan(out).all()
 
