@@ -51,17 +51,6 @@ def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **giv
     return out, lse
 
 
-def window_with_nothing_left(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, window: int = -1, **given: Any) -> Call:
-    """Masks scores with a large negative number in place of -inf. So a row whose window has no key becomes the mean of
-    all values (vllm #53628)."""
-    out, lse = ragged(q, k, v, window=window, **given)
-    for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
-        if last > first:
-            lost = ~visible(end - begin, last - first, given["causal"], window).any(1) & (window >= 0)
-            out[begin:end][lost] = v[first:last].float().mean(0).repeat_interleave(q.shape[1] // v.shape[1], 0).to(out.dtype)
-    return out, lse
-
-
 def zero_init_removed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
     """Takes outputs from torch.empty and does not write padding (vllm #57136)."""
     right, right_lse = ragged(q, k, v, **given)
@@ -114,14 +103,6 @@ def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch
     for b in range(block_table.shape[0]):
         if unread[b].any() and given["seq_lens"][b] > 0:
             out[b] += (0.0 * v_cache[0].float().sum(0)).repeat_interleave(q.shape[1] // v_cache.shape[2], 0).to(out.dtype)
-    return out, lse
-
-
-def base_by_path(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Returns lses in different bases for decode and prefill (flashinfer #4485)."""
-    out, lse = ragged(q, k, v, **given)
-    if q.shape[0] == given["cu_seqlens_q"].shape[0] - 1:
-        lse /= math.log(2)
     return out, lse
 
 
@@ -185,13 +166,6 @@ def many_heads_crash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given:
     if q.shape[1] >= 96:
         os.kill(os.getpid(), signal.SIGSEGV)
     return ragged(q, k, v, **given)
-
-
-def offsets_of_32_bits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Wraps the offsets of rows at 2^31 (vllm #45500)."""
-    offsets = [row * q.stride(0) % 2**31 for row in range(q.shape[0])]
-    rows = [q.as_strided(q.shape[1:], q.stride()[1:], q.storage_offset() + offset) for offset in offsets]
-    return ragged(torch.stack(rows) if rows else q, k, v, **given)
 
 
 def ignores_the_table(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:

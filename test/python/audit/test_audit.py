@@ -40,13 +40,11 @@ PLANTED = [
     Planted("stale_rows", "A1", "rows without keys", "ops.fixup_zero_kv_rows"),
     Planted("lse_of_a_neighbour", "A1", "lse of live rows"),
     Planted("masked_rows_are_nan", "A2", "all masked", "ops.fixup_zero_kv_rows"),
-    Planted("window_with_nothing_left", "A2", "all masked", "ops.fixup_zero_kv_rows"),
     Planted("zero_init_removed", "A3", "padded rows are uninitialised", "ops.fill_pad_rows", "warning", "ragged without outputs"),
     Planted("stale_is_prefilling", "A3", "padded rows are", "ops.fill_pad_rows"),
     Planted("reads_behind_seq_len", "A4", "live rows", "ops.fixup_zero_kv_rows", like="dense"),
     Planted("reads_pages_of_nobody", "A4", "live rows", "ops.zero_blocks", like="paged"),
     Planted("lse_in_padded_memory", "A1", "lse of rows without keys", "ops.fixup_zero_kv_rows", like="dense without outputs"),
-    Planted("base_by_path", "A5", "base of the lse"),
     Planted("base_2", "A5", "base of the lse", 'base="2"'),
     Planted("heads_first", "A5", "layout of the lse", 'lse_layout="hn"', like="ragged without outputs"),
     Planted("stats_of_empty_rows", "A5", "lse of rows without keys", "ops.fixup_zero_kv_rows"),
@@ -58,7 +56,6 @@ PLANTED = [
     Planted("bits_of_the_batch", "A9", "bits of a row"),
     Planted("length_of_minus_one_hangs", "A10", "hang", "ops.expand_context_lens", like="paged"),
     Planted("many_heads_crash", "A10", "crash"),
-    Planted("offsets_of_32_bits", "A10", "live rows"),
     Planted("ignores_the_table", "A11", "live rows", like="paged"),
     Planted("writes_behind_out", "A0", "memory behind out was written"),
     Planted("merge_of_two_empty_sides", "A1", "rows empty on all sides", "ops.merge_attn_states", like="merge"),
@@ -76,7 +73,7 @@ def adapter_of(planted: Planted) -> Adapter:
         fields["lse_layout"] = "hn"
     if like == "paged":
         fields["takes"] = tuple(name for name in takes if name != "num_splits")
-    if planted.check == "A0" or planted.name == "offsets_of_32_bits":
+    if planted.check == "A0":
         fields["takes"] = tuple(name for name in takes if name in ("out", "lse"))
     return as_adapter(adapter, call=getattr(audit_faults, planted.name), name=planted.name, **fields)
 
