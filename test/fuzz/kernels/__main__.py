@@ -120,6 +120,10 @@ def _cover(seeds: Sequence[int]) -> list[int]:
     while missing:
         kept.append(max(cases, key=lambda seed: len(found[seed] & missing) / size[seed]))
         missing -= found[kept[-1]]
+    for seed in sorted(kept, key=size.__getitem__, reverse=True):  # drops those whose words later choices have, too
+        others = [one for one in kept if one != seed]
+        if set(WORDS) <= set().union(*(found[one] for one in others)):
+            kept = others
     return kept
 
 
