@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-import cases
 import floats
 import formats
 import functions
@@ -412,14 +411,6 @@ def test_no_inline_function_returns_its_default() -> None:
     argument would be a number without a type: -3.0 was stored to i8. This seed has a function of this kind."""
     returned = [function for function in generate(61000300).kernel.inlines if function.result == name(function.parameters[-1], F32)]
     assert returned and not any(function.defaults for function in returned)
-
-
-def test_every_kernel_is_python_and_can_be_kept() -> None:
-    for seed in range(60):
-        case = generate(seed)
-        compile(source(case.kernel), "kernel", "exec")
-        text = cases.write(case)
-        assert cases.write(cases.read(text)) == text
 
 
 @pytest.fixture(scope="module")

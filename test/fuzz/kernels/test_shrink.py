@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 
+import cases
 import pytest
 from edits import tidy
 from generate import generate
@@ -34,9 +35,9 @@ def reads_what_it_writes(case: Case) -> bool:
 
 def test_rows_of_a_small_case_keep_apart() -> None:
     """The shrinker keeps the grid's indices: with a constant index, all rows would access the same element."""
-    cases = list(itertools.islice(filter(reads_what_it_writes, map(generate, range(400))), 2))
-    assert len(cases) == 2
-    for case in cases:
+    two = list(itertools.islice(filter(reads_what_it_writes, map(generate, range(400))), 2))
+    assert len(two) == 2
+    for case in two:
         small = Shrinker(reads_what_it_writes, NO_END).shrink(case)
         assert reads_what_it_writes(small) and not may_race(small)
         assert len(source(small.kernel)) < len(source(case.kernel))
@@ -106,6 +107,7 @@ def test_names_have_values_and_numbers_alone_are_not_computed_with(body: list[ob
 
 
 def test_every_drawn_case_is_well_formed_and_so_is_every_smaller_one() -> None:
+    """A drawn kernel is also Python, and its text gives the case again."""
     tried: list[Case] = []
 
     def fails(smaller: Case) -> bool:
@@ -117,6 +119,9 @@ def test_every_drawn_case_is_well_formed_and_so_is_every_smaller_one() -> None:
     for seed in range(60):
         case = generate(seed)
         assert is_well_formed(case), seed
+        compile(source(case.kernel), "kernel", "exec")
+        text = cases.write(case)
+        assert cases.write(cases.read(text)) == text
         if seed % 4 == 0 and sum(1 for _ in case.kernel.nodes()) < 150:  # only small kernels, which are quick to edit
             with contextlib.suppress(InterruptedError):
                 Shrinker(fails, NO_END).shrink(case)
