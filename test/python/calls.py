@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
+import pytest
 
 from devices import Device
-from mlafix import ops
+from mlafix import ArgumentError, ops
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm
 from numerics import BF16, E4M3, F16, F32, poison
 from states import lay_out
@@ -40,6 +41,13 @@ class Right:
     def arguments(self, kernel: str) -> dict[str, Any]:
         """Returns arguments with which a kernel's public function launches this kernel, including outputs."""
         return CALLS[kernel](self)
+
+    def refuses(self, kernel: str, message: str, **changed: Any) -> None:
+        """Asserts that a call with changed arguments raises an ArgumentError that matches, and that the valid call still
+        runs."""
+        with pytest.raises(ArgumentError, match=message):
+            self.call(kernel, **changed)
+        self.call(kernel)
 
     def merge(self, **more: Any) -> dict[str, Any]:
         lses = {name: self.rows(H, N) for name in ("prefix_lse", "suffix_lse")}
