@@ -283,11 +283,11 @@ def compare_keys() -> None:
         return plain(self, bindings, target)
 
     for name, program in PROGRAMS.items():
-        keys = mlafix.compile_keys([(program.run, program.make(4, 5, 80))])
+        keys = mlafix.compile_keys([(program.run, program.make(4, 8, 32))])
         asked: list[mlafix.CompileKey] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cache.Variants, "unit_of_call", asks)
-            program.run(*program.make(4, 5, 80))
+            program.run(*program.make(4, 8, 32))
         # A dispatcher requests a key only once, so an earlier function's call may have requested some of `keys`.
         ever.update(asked)
         assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
