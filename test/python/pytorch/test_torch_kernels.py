@@ -14,7 +14,7 @@ import mlafix  # noqa: E402
 from devices import has_cuda  # noqa: E402
 from mlafix import torch_kernels  # noqa: E402
 from mlafix.dsl import DType, In, InOut, Out, bool_, f32, grid, index, load_state, merge, store, store_state  # noqa: E402
-from watching import seen_by_torch  # noqa: E402
+from watching import export, operator, seen_by_torch  # noqa: E402
 
 T = DType("T")
 N, H, D = 5, 2, 64
@@ -38,10 +38,6 @@ def add_one(x: InOut[f32, "n D"]):
 @pytest.fixture(params=["cpu", *(["cuda"] if has_cuda() else [])])
 def where(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def operator(kernel: Any) -> Any:
-    return getattr(torch.ops.mlafix_kernels, kernel.torch_operator()).default
 
 
 def arguments(where: str) -> dict[str, Any]:
@@ -93,12 +89,8 @@ def test_compile_fullgraph_gives_the_same_bits(backend: str, where: str) -> None
 
 
 def test_export(where: str) -> None:
-    class Layer(torch.nn.Module):
-        def forward(self, *args: Any) -> tuple[Any, Any]:
-            return layer(*args)
-
     args = inputs(where)
-    program = torch.export.export(Layer(), args)
+    program = export(layer, args)
     names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     assert sum("mlafix_kernels.merge_two" in name for name in names) == 2
     for got, want in zip(program.module()(*args), layer(*args)):
@@ -121,15 +113,14 @@ def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> Non
     """While torch.export (non-strict) traces, it replaces builtins.min and builtins.max. A kernel that is first read at
     that time still gets the real min and max."""
 
-    class Layer(torch.nn.Module):
-        def forward(self, x: Any) -> tuple[Any, Any]:
-            out, top = torch.empty_like(x), x.new_empty(x.shape[:1])
-            clip(out, x)
-            largest(top, x)
-            return out, top
+    def both(x: Any) -> tuple[Any, Any]:
+        out, top = torch.empty_like(x), x.new_empty(x.shape[:1])
+        clip(out, x)
+        largest(top, x)
+        return out, top
 
     x = torch.randn(N, D)
-    out, top = torch.export.export(Layer(), (x,)).module()(x)
+    out, top = export(both, (x,)).module()(x)
     assert torch.equal(out, x.clamp(min=-1).minimum(x.abs())) and torch.equal(top, x.max(1).values)
     assert [kernel.digest for kernel in (clip, largest)] == [mlafix.kernel(kernel.function).digest for kernel in (clip, largest)]
 

@@ -14,7 +14,7 @@ import mlafix  # noqa: E402
 from devices import has_cuda  # noqa: E402
 from mlafix import ops  # noqa: E402
 from mlafix.dsl import DType, In, List, Out, f32, grid, identity, load_state, merge, store_state  # noqa: E402
-from watching import seen_by_torch  # noqa: E402
+from watching import export, operator, seen_by_torch  # noqa: E402
 
 T = DType("T")
 N, H, D, K = 5, 2, 64, 3
@@ -32,10 +32,6 @@ def merge_parts(parts: List[In[T, "n H D"], 8, "k"], lses: List[In[f32, "n H"], 
 @pytest.fixture(params=["cpu", *(["cuda"] if has_cuda() else [])])
 def where(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def operator(kernel: Any) -> Any:
-    return getattr(torch.ops.mlafix_kernels, kernel.torch_operator()).default
 
 
 def inputs(where: str, count: int = K) -> tuple[list[Any], list[Any]]:
@@ -91,12 +87,8 @@ def test_compile_with_dynamic_sizes(where: str) -> None:
 
 
 def test_export(where: str) -> None:
-    class Layer(torch.nn.Module):
-        def forward(self, parts: Any, lses: Any) -> tuple[Any, Any]:
-            return layer(parts, lses)
-
     args = inputs(where)
-    program = torch.export.export(Layer(), args)
+    program = export(layer, args)
     names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     assert sum("mlafix_kernels.merge_parts" in name for name in names) == 2
     for got, want in zip(program.module()(*args), layer(*args)):

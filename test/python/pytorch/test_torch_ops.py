@@ -23,7 +23,7 @@ from mlafix.ops.formats import FORMATS  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from watching import seen_by_torch  # noqa: E402
+from watching import export, seen_by_torch  # noqa: E402
 
 N, H, D = 6, 4, 64
 KERNELS = sorted(CALLS)
@@ -231,12 +231,8 @@ def test_inference_mode(where: str) -> None:
 
 
 def test_export(where: str) -> None:
-    class Layer(torch.nn.Module):
-        def forward(self, *args: Any) -> tuple[Any, Any]:
-            return layer(*args)
-
     args = inputs(where)
-    program = torch.export.export(Layer(), args)
+    program = export(layer, args)
     names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     assert any("mlafix.merge_attn_states" in name for name in names)
     for got, want in zip(program.module()(*args), layer(*args)):

@@ -20,6 +20,7 @@ import mlafix  # noqa: E402
 from calls import FUNCTION_OF  # noqa: E402
 from mlafix import ops  # noqa: E402
 from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
+from watching import export  # noqa: E402
 
 SHAPES = (5, 4, 64), (6, 8, 32), (9, 4, 64)
 """Triples of tokens, heads and head dim. The third shape needs the same kernels as the first, and runs the graph that
@@ -92,13 +93,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if program.waits:
             continue
 
-        class Module(torch.nn.Module):
-            def forward(self, *tensors: Any) -> Any:
-                return program.run(*tensors)
-
         tensors = program.make(*SHAPES[0])
         with torch.no_grad():
-            torch.export.save(torch.export.export(Module(), tensors), folder / f"{name}.pt2")
+            torch.export.save(export(program.run, tensors), folder / f"{name}.pt2")
         torch.save((tensors, leaves(program.run(*tensors))), folder / f"{name}.pt")
     return folder
 
@@ -169,15 +166,14 @@ def test_gradients_are_refused(program: Program) -> None:
 
 
 def test_gradients_are_refused_by_an_exported_program() -> None:
-    class Softmax(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            return ops.softmax(x)
+    def softmax(x: torch.Tensor) -> Any:
+        return ops.softmax(x)
 
     x = torch.randn(3, 64)
-    program = torch.export.export(Softmax(), (x,)).module()
+    program = export(softmax, (x,)).module()
     with pytest.raises(mlafix.ArgumentError, match='argument "x": expected a tensor that autograd does not follow'):
         program(x.requires_grad_())
-    compiled = torch.compile(Softmax(), fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(softmax, fullgraph=True, backend="aot_eager")
     with torch.no_grad():
         assert torch.equal(program(x), ops.softmax(x)) and torch.equal(compiled(x), ops.softmax(x))
 

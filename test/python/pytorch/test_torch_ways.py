@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten  # noq
 
 from programs_of_torch import PROGRAMS, _updated  # noqa: E402
 from test_torch_programs import SHAPES, same  # noqa: E402
+from watching import export  # noqa: E402
 
 Groups = Sequence[tuple[Any, ...]]
 """The tensors of several programs, one tuple per program."""
@@ -35,14 +36,6 @@ def all_of(names: Sequence[str]) -> Run:
         return tree_leaves([PROGRAMS[name].run(*tensors) for name, tensors in zip(names, groups)])
 
     return run
-
-
-def exported(run: Run, groups: Groups) -> Any:
-    class Module(torch.nn.Module):
-        def forward(self, groups: Any) -> Any:
-            return run(groups)
-
-    return torch.export.export(Module(), (groups,)).run_decompositions().module()(groups)
 
 
 def in_branches(run: Run, groups: Groups) -> Any:
@@ -69,7 +62,7 @@ def in_loop(run: Run, groups: Groups) -> Any:
 
 WAYS: dict[str, Callable[[Run, Groups], Any]] = {
     "inductor": lambda run, groups: torch.compile(run, fullgraph=True)(groups),
-    "export": exported,
+    "export": lambda run, groups: export(run, (groups,)).run_decompositions().module()(groups),
     "cond": in_branches,
     "while_loop": in_loop,
     "functional tensors": lambda run, groups: dispatch_functionalize(run)(groups),
@@ -197,10 +190,6 @@ def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
     def half(out: Any, lse: Any, block: Any, block_lse: Any) -> Any:
         return update_out_and_lse(out, lse, block, block_lse, slice_=(slice(None), slice(2, None)))
 
-    class Module(torch.nn.Module):
-        def forward(self, *tensors: Any) -> Any:
-            return [one * 1 for one in half(*tensors)]
-
     def made() -> list[Any]:
         torch.manual_seed(0)
         return [torch.randn(2, 9, 4, 64)[:, 3:], torch.randn(2, 9, 4, 1)[:, 3:], torch.randn(2, 4, 4, 64), torch.randn(2, 4, 4)]
@@ -208,7 +197,7 @@ def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
     want, given = half(*made()), made()
     torch._dynamo.reset()
     if way == "export":
-        got = torch.export.export(Module(), tuple(given)).module()(*given)
+        got = export(lambda *tensors: [one * 1 for one in half(*tensors)], tuple(given)).module()(*given)
     else:
         got = torch.compile(half, fullgraph=True, backend="aot_eager", dynamic=way == "dynamic")(*given)
     assert all(map(torch.equal, got, want)) and torch.equal(given[0], want[0])
