@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 import traceback
 import weakref
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ from .memory import Memory
 from .text import Entry, PtxError, parse
 
 _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
+sys.path.append(str(_SOURCE.parent))
+from fake_cuda import DLTensor, Managed, new_capsule  # noqa: E402
+
 # The number of multiprocessors of the device. If it is small, each block processes several rows. If it is as large as
 # that of a GPU, lane groups are as small as on a GPU.
 MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
@@ -99,23 +103,6 @@ def start(folder: Path) -> Device:
     return Device(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
 
 
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
-
-
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-
-
 class Namespace:
     """A namespace of the Python array API standard. mlafix creates outputs with its `empty`."""
 
@@ -141,7 +128,7 @@ class Tensor:
         item = array.dtype.itemsize
         shape, strides = (ctypes.c_int64 * array.ndim)(*array.shape), (ctypes.c_int64 * array.ndim)(*(step // item for step in array.strides))
         code = _CODES.get(array.dtype.name, _KINDS.get(array.dtype.kind, 0))
-        self.managed = _Managed(_DLTensor(array.ctypes.data, 2, 0, array.ndim, code, 8 * item, 1, shape, strides, 0), None, None)
+        self.managed = Managed(DLTensor(array.ctypes.data, 2, 0, array.ndim, code, 8 * item, 1, shape, strides, 0), None, None)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
         return Namespace(self.owner)
@@ -183,4 +170,4 @@ class Tensor:
         return (2, 0)
 
     def __dlpack__(self, *, stream: object = None, max_version: object = None) -> object:
-        return _new_capsule(ctypes.addressof(self.managed), b"dltensor", None)
+        return new_capsule(ctypes.addressof(self.managed), b"dltensor", None)

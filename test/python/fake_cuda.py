@@ -7,7 +7,7 @@ import ctypes
 from typing import Any
 
 
-class _DLTensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -22,11 +22,11 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
-class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-_View = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_DLTensor))
+_View = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
 _Stream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -43,9 +43,9 @@ class _ExchangeApi(ctypes.Structure):
     ]
 
 
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class _Tensor:
@@ -61,7 +61,7 @@ class _Tensor:
         sizes = (ctypes.c_int64 * len(shape))(*shape)
         steps = (ctypes.c_int64 * len(shape))(*reversed(strides))
         address = ctypes.addressof(self.memory)
-        self.managed = _Managed(_DLTensor(address, 2, ordinal, len(shape), 2, 32, 1, sizes, steps, 0), None, None)
+        self.managed = Managed(DLTensor(address, 2, ordinal, len(shape), 2, 32, 1, sizes, steps, 0), None, None)
 
 
 class Framework(_Tensor):
@@ -83,7 +83,7 @@ class Framework(_Tensor):
 
 _API_NAME = b"dlpack_exchange_api"  # a capsule only points to its name, so this object must outlive it
 _api = _ExchangeApi(1, 3, None, None, None, None, _View(Framework._view), _Stream(Framework._current_stream))
-Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined]
+Framework.__dlpack_c_exchange_api__ = new_capsule(  # type: ignore[attr-defined]
     ctypes.addressof(_api), _API_NAME, None
 )
 
@@ -100,7 +100,7 @@ class Producer(_Tensor):
 
     def __dlpack__(self, *, stream: object = None, max_version: object = None) -> object:
         self.streams.append(stream)
-        return _new_capsule(ctypes.addressof(self.managed), b"dltensor", None)
+        return new_capsule(ctypes.addressof(self.managed), b"dltensor", None)
 
 
 def tensors(kind: type[_Tensor], shape: tuple[int, int, int], ordinal: int = 0) -> tuple[object, ...]:
