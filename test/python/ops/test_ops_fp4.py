@@ -4,6 +4,7 @@ quantiser, padding is cleared, and launches may share a tile."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,28 +67,36 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
     return rows[first : first + N].reshape(N, H, -1)
 
 
-@pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
+def check_unfused(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any, places: dict[str, np.ndarray],
+                  form: Callable[..., Any], quantise: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> None:
+    """Compares merges into a format of fp4 with merges followed by a quantiser. `places` has poisoned memory for the
+    scales, by layout."""
+    call, inputs = CALLS[name](rng, dtype, D)
+    given = [device.put(array) for array in inputs]
+    wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
+    merged, lse = call(*(given if source == "output" else wide))
+    want, numbers = quantise(device.get(merged).reshape(N, H, D))
+    for layout, poisoned in places.items():
+        scales, first = device.put(poisoned), 101 if layout == "words" else 0
+        tiled = layout in ("tiles", "words")
+        shaped = scales[:, None] if name == "split" and not tiled else scales
+        q, q_lse = call(*given, out_format=form(shaped, tiles="128x4" if tiled else None, first_row=first, quantize_from=source))
+        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+        np.testing.assert_array_equal(scales_in(device.get(scales), layout, first), numbers)
+        np.testing.assert_array_equal(device.get(q).reshape(N, H, D // 2), want)
+
+
+SOURCES = [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")]
+
+
+@pytest.mark.parametrize("dtype, source", SOURCES, ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any) -> None:
     """A merge into NVFP4 has the bits of a merge followed by a quantiser. (BF16, "output") runs in all layouts of
     scales; the other cases run in some of them."""
-    call, inputs = CALLS[name](rng, dtype, D)
-    is_first, turn = (dtype, source) == (BF16, "output"), list(CALLS).index(name)
-    given = [device.put(array) for array in inputs]
-    wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
-    merged, lse = call(*(given if source == "output" else wide))
-    for i, (layout, poisoned) in enumerate(memories(G, E4M3).items()):
-        if not is_first and (i + turn) % 5:
-            continue
-        scales, first = device.put(poisoned), 101 if layout == "words" else 0
-        tiled = layout in ("tiles", "words")
-        shaped = scales[:, None] if name == "split" and not tiled else scales
-        where = ops.NvFp4(shaped, GLOBAL, tiles="128x4" if tiled else None, first_row=first, quantize_from=source)
-        q, q_lse = call(*given, out_format=where)
-        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
-        want, numbers = nvfp4(device.get(merged).reshape(N, H, D), GLOBAL)
-        np.testing.assert_array_equal(scales_in(device.get(scales), layout, first), numbers)
-        np.testing.assert_array_equal(device.get(q).reshape(N, H, D // 2), want)
+    every, turn = 1 if (dtype, source) == SOURCES[0] else 5, list(CALLS).index(name)
+    some = {layout: memory for i, (layout, memory) in enumerate(memories(G, E4M3).items()) if (i + turn) % every == 0}
+    check_unfused(device, rng, name, dtype, source, some, lambda scales, **how: ops.NvFp4(scales, GLOBAL, **how), lambda rows: nvfp4(rows, GLOBAL))
 
 
 def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import Device
-from numerics import BF16, E8M0, F16, F32
+from numerics import BF16, E8M0, F32
 from packing import codes_of, packed
-from test_ops_fp4 import POISON, memories, scales_in
+from test_ops_fp4 import POISON, SOURCES, check_unfused, memories
 from test_ops_scaled import CALLS, H, N, two
 
 from mlafix import ArgumentError, ops
@@ -54,29 +54,15 @@ def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
+@pytest.mark.parametrize("dtype, source", SOURCES, ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any, rule: str) -> None:
     """A merge into MXFP4 has the bits of a merge followed by a quantiser, for each dtype, source and rule. Some layouts
     of scales are tested; test_ops_fp4.py tests all of them."""
-    call, inputs = CALLS[name](rng, dtype, D)
     every = 5 if (dtype, source) != (BF16, "output") else 2 + RULES.index(rule)
     turn = list(CALLS).index(name) + RULES.index(rule)
-    given = [device.put(array) for array in inputs]
-    wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
-    merged, lse = call(*(given if source == "output" else wide))
-    for i, (layout, poisoned) in enumerate(memories(G, E8M0).items()):
-        if (i + turn) % every:
-            continue
-        scales, first = device.put(poisoned), 101 if layout == "words" else 0
-        tiled = layout in ("tiles", "words")
-        shaped = scales[:, None] if name == "split" and not tiled else scales
-        where = ops.MxFp4(shaped, rounding=rule, tiles="128x4" if tiled else None, first_row=first, quantize_from=source)
-        q, q_lse = call(*given, out_format=where)
-        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
-        want, numbers = mxfp4(device.get(merged).reshape(N, H, D), rule)
-        np.testing.assert_array_equal(scales_in(device.get(scales), layout, first), numbers)
-        np.testing.assert_array_equal(device.get(q).reshape(N, H, D // 2), want)
+    some = {layout: memory for i, (layout, memory) in enumerate(memories(G, E8M0).items()) if (i + turn) % every == 0}
+    check_unfused(device, rng, name, dtype, source, some, lambda scales, **how: ops.MxFp4(scales, rounding=rule, **how), lambda rows: mxfp4(rows, rule))
 
 
 @pytest.mark.parametrize("rule", RULES)
