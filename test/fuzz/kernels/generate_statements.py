@@ -10,8 +10,6 @@ from syntax import (BOOL, BYTES, F32, FP4, FP8, I32, I64, INDEX, OF_B, TILED, As
                     Node, Print, Statement, Store, StoreState, Tensor, Type, factors, is_bounded, lit, name, parse_dim,
                     row)  # fmt: skip
 
-_CARRIED = ("f32", "i32", "i64", "index", "bool")
-
 
 def _reads(result: Node, body: list[Assign]) -> set[str]:
     """Returns the parameters on which the result of an inline function depends."""

@@ -12,8 +12,6 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod
           "or": "|", "xor": "^"}  # fmt: skip
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _DEFAULT = ("f32", "i32", "bool")  # the dtypes that constants get from their spelling alone
-# Names for constants; a kernel's source may use the name in place of the literal.
-CONSTANTS = {"LIMIT": 5, "HALF": 0.5, "YES": True, "NO": False, "math.inf": math.inf, "math.pi": math.pi}
 
 HEADER = """import math
 
