@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import contract
 import numpy as np
 import pytest
 from devices import Device
@@ -60,16 +61,14 @@ def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Dev
     out, out_lse = device.poisoned(shape, dtype), device.poisoned(shape[:2], F32)
     none = np.full(shape[:2], -np.inf, F32)
     cookbook["merge_scaled"].merge_scaled(out, out_lse, q, scales, lse, device.put(b), device.put(none))
-    weight_a, weight_b = (np.where(np.isinf(at), 0, np.exp(at.astype(np.float64))) for at in (a_lse, b_lse))
-    total = np.where(weight_a + weight_b > 0, weight_a + weight_b, 1)
-    row = sum(np.where(w[..., None] > 0, x.astype(np.float64) * (w / total)[..., None], 0) for x, w in ((a, weight_a), (b, weight_b)))
+    merged, merged_lse = contract.merge(np.stack([a, b]), np.stack([a_lse, b_lse]))
+    row = merged.value
     got = device.get(scales)
     np.testing.assert_allclose(got, np.maximum(np.abs(row.reshape(7, 3, groups, size)).max(3), 1e-10) / 448, rtol=4e-6)
     back = device.get(q).astype(np.float64) * np.repeat(got, size, 2)
     # The allowed error is half a unit of fp8 (2^-4 of the value), plus half the smallest fp8 number (2^-9) times the scale.
     assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-10).all()
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(device.get(lse), np.log(weight_a + weight_b), rtol=2e-6, atol=2e-6)
+    merged_lse.check(device.get(lse), "lse")
     # merge_scaled has merged the stored state with an empty state, so its result is the stored state itself.
     copied = round_to(dtype, (device.get(q).astype(np.float32) * np.repeat(got, size, 2)).astype(np.float64))
     np.testing.assert_array_equal(device.get(out).astype(np.float64), np.where(np.isinf(device.get(lse))[..., None], 0, copied))

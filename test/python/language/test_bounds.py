@@ -13,6 +13,7 @@ import mmap
 from collections.abc import Callable
 from typing import Any
 
+import contract
 import numpy as np
 import pytest
 from devices import Device
@@ -117,14 +118,10 @@ def read(table: np.ndarray, *at: int) -> Any:
     return table[at] if inside else np.zeros(table.shape[len(at) :], table.dtype)
 
 
-def merged(parts: np.ndarray, lses: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, float]:
+def merged(parts: np.ndarray, lses: np.ndarray, chosen: list[int]) -> tuple[contract.Expected, contract.Expected]:
     """Returns the merge of the chosen parts in f64. Parts out of bounds have no effect."""
     live = [int(i) for i in chosen if 0 <= i < len(lses)]
-    if not live:
-        return np.zeros(parts.shape[1]), -np.inf
-    lse = lses[live].astype(np.float64)
-    weights = np.exp(lse - lse.max())
-    return weights @ parts[live].astype(np.float64) / weights.sum(), float(lse.max() + np.log(weights.sum()))
+    return contract.merge(parts[live], lses[live])
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -143,13 +140,13 @@ def test_a_merge_through_a_table_leaves_out_what_is_not_there(
         gather_merge(out, out_lse, put(parts), put(lses), put(idx), put(indptr))
         for t in range(n):
             row, lse = merged(parts, lses, [read(idx, j) for j in range(read(indptr, t), read(indptr, t + 1))])
-            np.testing.assert_allclose(device.get(out)[t], row, 1e-4, 1e-5, err_msg=f"row {t}")
-            np.testing.assert_allclose(device.get(out_lse)[t], lse, 1e-4, 1e-5)
+            row.check(device.get(out)[t], f"row {t}")
+            lse.check(device.get(out_lse)[t], f"lse {t}")
     n = 37
     table, listed = hostile(rng, 3 * n, m, dtype).reshape(n, 3), device.poisoned((n, size), np.float32)
     listed_merge(listed, put(parts), put(lses), put(table))
     for t in range(n):
-        np.testing.assert_allclose(device.get(listed)[t], merged(parts, lses, list(table[t]))[0], 1e-4, 1e-5)
+        merged(parts, lses, list(table[t]))[0].check(device.get(listed)[t], f"row {t}")
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

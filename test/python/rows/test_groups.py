@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
+import contract
 import numpy as np
 import pytest
 from devices import Device
@@ -177,18 +178,14 @@ def test_a_merge_with_a_scale_for_each_group(kernels: ModuleType, device: Device
     a[1] = np.nan
     q, scales, lses = device.poisoned(shape, E4M3), device.poisoned((*shape[:2], groups), F32), device.poisoned(shape[:2], F32)
     kernels.merged(q, scales, lses, *(device.put(array) for array in (a, a_lse, b, b_lse)))
-    live_a, live_b = ~np.isinf(a_lse), ~np.isinf(b_lse)
-    weight_a, weight_b = (np.where(live, np.exp(lse.astype(np.float64)), 0) for live, lse in ((live_a, a_lse), (live_b, b_lse)))
-    weight = np.where(live_a | live_b, weight_a + weight_b, 1)[..., None]
-    row = np.where(live_a[..., None], a.astype(np.float64), 0) * (weight_a[..., None] / weight)
-    row = row + np.where(live_b[..., None], b.astype(np.float64), 0) * (weight_b[..., None] / weight)
+    merged, merged_lse = contract.merge(np.stack([a, b]), np.stack([a_lse, b_lse]))
+    row = merged.value
     want = np.maximum(np.abs(row.reshape(6, 2, groups, size)).max(3), 1e-10) / 448
     got = device.get(scales)
     np.testing.assert_allclose(got, want, rtol=2e-6)
     stored = device.get(q).astype(np.float64) * np.repeat(got, size, 2)
     assert (np.abs(stored - row) <= 2.0**-4 * np.abs(row) + 2.0**-9 * np.repeat(got, size, 2)).all()
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(device.get(lses), np.where(live_a | live_b, np.log(weight[..., 0]), -np.inf), rtol=1e-6, atol=1e-6)
+    merged_lse.check(device.get(lses), "lses")
     np.testing.assert_array_equal(device.get(q)[3].astype(np.float32), 0)
 
 
@@ -202,10 +199,7 @@ def test_a_running_merge_of_scaled_parts(
     lse = rng.integers(-3, 3, (parts, 3)).astype(np.float32)
     q, scales = device.poisoned(x.shape[1:], F32), device.poisoned((3, groups), F32)
     kernels.many(q, scales, device.put(x), device.put(s), device.put(lse))
-    weight = np.exp2(lse.astype(np.float64))
-    row = x.astype(np.float64) * np.repeat(s, size, 2)
-    want = (row * weight[..., None]).sum(0) / weight.sum(0)[:, None]
-    np.testing.assert_allclose(device.get(q), want, rtol=2e-6, atol=1e-4)
+    contract.merge(x.astype(np.float32) * np.repeat(s, size, 2), lse, base=2.0)[0].check(device.get(q), "q")
     np.testing.assert_array_equal(device.get(scales), np.abs(device.get(q)).reshape(3, groups, size).max(2))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import contract
 import numpy as np
 import pytest
 from devices import Device
@@ -87,16 +88,9 @@ def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> 
 
 
 def check(out: np.ndarray, out_lse: np.ndarray, v: np.ndarray, lse: np.ndarray) -> None:
-    lse = np.where(np.isposinf(lse), -np.inf, lse).astype(np.float64)
-    most = lse.max(1, initial=-np.inf)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        weight = np.exp(lse - np.where(np.isneginf(most), 0, most)[:, None])
-        total = weight.sum(1)
-        parts = np.where((weight.astype(F32) == 0)[..., None], 0, v.astype(np.float64) * weight[..., None])
-        want = np.where((total == 0)[:, None], 0, parts.sum(1) / total[:, None])
-        want_lse = np.where(total == 0, -np.inf, most + np.log(total))
-    np.testing.assert_allclose(out, want, rtol=4e-6, atol=2e-6)
-    np.testing.assert_allclose(out_lse, want_lse, rtol=2e-6, atol=2e-6)
+    want, want_lse = contract.merge(v.swapaxes(0, 1), lse.T)
+    want.check(out, "out")
+    want_lse.check(out_lse, "lse")
 
 
 def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +201,4 @@ def narrow(out: Out[bf16, "n H D"], x: In[f32, "k n H D"], lse: In[f32, "k n H"]
     x[np.isinf(lse)] = np.nan
     out = device.poisoned((33, 5, 8), BF16)
     kernel(out, device.put(x), device.put(lse))
-    weights = np.where(np.isinf(lse), 0, np.exp(lse.astype(np.float64)))[..., None]
-    total = weights.sum(0)
-    want = (np.nan_to_num(x.astype(np.float64)) * weights).sum(0) / np.where(total > 0, total, 1)
-    np.testing.assert_allclose(device.get(out).astype(np.float64), want, rtol=2**-7, atol=2**-7)
+    contract.merge(x, lse, out_dtype=BF16)[0].check(device.get(out), "out")
