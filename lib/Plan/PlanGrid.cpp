@@ -8,10 +8,10 @@
 #include "lib/Plan/PlanGrid.h"
 #include "lib/Plan/ChooseLayout.h"
 #include "lib/Plan/ResidentBlocks.h"
+#include "lib/Plan/RowLoops.h"
 #include "lib/Transforms/Grid/RaggedStores.h"
 #include "lib/Transforms/Grid/RowOrder.h"
 #include "lib/Transforms/Grid/RowsAhead.h"
-#include "lib/Transforms/Layout/LongRows.h"
 #include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -37,6 +37,7 @@ private:
   void set(PlanField field, int64_t value) {
     numbers[static_cast<unsigned>(field)] = value;
   }
+  void planPacks(function_ref<void(MutableArrayRef<int64_t>)> adapt);
   void planDense(ForallOp forall);
   void planRowOrder(ForallOp forall);
   void planTables(ForallOp forall);
@@ -67,6 +68,32 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
+}
+
+/// True if an argument has floats of fewer than 32 bits.
+static bool hasNarrowFloats(KernelOp version) {
+  return llvm::any_of(version.getArgumentTypes(), [](Type type) {
+    auto tensor = dyn_cast<MemRefType>(type);
+    return tensor && isa<FloatType>(tensor.getElementType()) &&
+           tensor.getElementTypeBitWidth() < 32;
+  });
+}
+
+/// Plans in which order a lane processes its packs. `adapt` sets the fields
+/// that a user gives. Of these, `row_loops` is needed already here, since other
+/// fields follow from it.
+void GridPlanner::planPacks(
+    function_ref<void(MutableArrayRef<int64_t>)> adapt) {
+  set(PlanField::RowLoops, chooseRowLoops(version, machine));
+  SmallVector<int64_t> given(numbers);
+  adapt(given);
+  set(PlanField::RowLoops, given[static_cast<unsigned>(PlanField::RowLoops)]);
+  if (get(PlanField::RowLoops))
+    set(PlanField::KeptElements, machine.heldElements);
+  set(PlanField::PacksInTurn, machine.narrowExtremes && machine.narrowWords &&
+                                  hasNarrowFloats(version) &&
+                                  layout.getPack() > 1 &&
+                                  layout.getPacks() >= machine.inTurnPacks);
 }
 
 /// Plans the order of rows. If some rows may stay unchanged, interleaves the
@@ -106,7 +133,7 @@ bool GridPlanner::mayPrefetchRowsAhead() {
   return forall && !layout.isGrouped() &&
          layout.getLanes() > limits::warpThreads && layout.getRows() == 1 &&
          !version.isCollective() && getRowConditions(forall).empty() &&
-         get(PlanField::RowBundle) == 1 && !walksRows(version) &&
+         get(PlanField::RowBundle) == 1 && !get(PlanField::RowLoops) &&
          !forall.getOps<ReduceOp>().empty();
 }
 
@@ -271,6 +298,18 @@ LogicalResult GridPlanner::check() {
            << "expected 'rows_ahead' to be 0 unless each block reduces one row "
               "over several warps, in order, got "
            << ahead;
+  if (get(PlanField::RowLoops) && !canLoopOverPacks(version))
+    return version.emitError()
+           << "expected 'row_loops' to be no unless a lane has several packs "
+              "of a row, no scf.while carries rows, and no groups of lanes "
+              "share merge loops, got yes";
+  for (PlanField field : {PlanField::StripRows, PlanField::AheadBytes}) {
+    const PlanFieldSpec &spec = getPlanFields()[static_cast<unsigned>(field)];
+    if (get(field) != spec.initial)
+      return version.emitError()
+             << "expected '" << spec.name << "' to be " << spec.initial
+             << " for a GPU, which has no batches of rows, got " << get(field);
+  }
   if (int64_t added = get(PlanField::AddedChunks),
       collected = get(PlanField::CollectedChunks);
       collected > 0 && added % collected != 0)
@@ -288,6 +327,7 @@ LogicalResult GridPlanner::check() {
 
 FailureOr<PlanAttr>
 GridPlanner::run(function_ref<void(MutableArrayRef<int64_t>)> adapt) {
+  planPacks(adapt);
   auto ragged = dyn_cast<RaggedForallOp>(version.getGrid());
   if (ragged)
     planRagged(ragged);

@@ -14,9 +14,10 @@
 #include "lib/Plan/GivenPlan.h"
 #include "lib/Plan/Passes.h"
 #include "lib/Plan/PlanGrid.h"
+#include "lib/Plan/PlanRows.h"
+#include "lib/Plan/RowLoops.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Layout/LongRows.h"
-#include "lib/Transforms/Layout/RowInvariantScalars.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
@@ -340,7 +341,8 @@ static void shareLoops(KernelOp dense, const MachineModel &machine) {
   if (!shared)
     return;
   dense.setPlanAttr(plan.with(shared));
-  if (walksRows(dense)) { // then the two packs would be in local memory
+  // In loops, the two packs would be in local memory.
+  if (chooseRowLoops(dense, machine)) {
     dense.setPlanAttr(plan);
     return;
   }
@@ -430,7 +432,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
   auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp version = cloneCodeVersion(kernel, suffix, planOf(1), guards);
     makeDistinct(version, aliases);
-    if (canBatchScalars(version, aliases, reason))
+    if (canBatchScalars(version, machine, aliases, reason))
       version.setPlanAttr(planOf(machine.batchRows));
     return version;
   };
@@ -656,8 +658,9 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
     alignGeometry(versions, *shape);
   }
   for (auto [version, name] : llvm::zip_equal(versions, names)) {
-    if (isGPU(target) &&
-        failed(finishPlan(version, name, machine, given, aliases)))
+    if (!isGPU(target))
+      version.setPlanAttr(planRows(version, machine));
+    else if (failed(finishPlan(version, name, machine, given, aliases)))
       return failure();
     LDBG() << version.getSymName() << ": " << version.getPlanAttr();
     explainLayout(version, machine);

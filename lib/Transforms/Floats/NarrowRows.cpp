@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "lib/Transforms/ElementaryMath.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -519,8 +520,7 @@ void NarrowRowsPass::delayWidening(const MachineModel &machine) {
   SmallVector<arith::ExtFOp> widenings;
   kernel.walk([&](arith::ExtFOp op) { widenings.push_back(op); });
   widenLate(widenings, machine.bf16Conversion);
-  if (kernel.getLayoutAttr().getPacks() >= machine.inTurnPacks &&
-      storesRows(kernel))
+  if (kernel.getPlanAttr().has(PlanField::PacksInTurn) && storesRows(kernel))
     kernel.walk([&](Block *block) { computeInTurn(block); });
 }
 

@@ -23,7 +23,7 @@ def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
     that use the row widen it again, element by element if the target has an instruction for that. `ptxas` then does not
     recognise the result as a value that exists already, so it does not keep the wide row until the branch.
 
-    If a lane has many packs of such rows (`inTurnPacks`) and the kernel stores rows, all ops on rows are sunk to their
+    If a lane has many packs of such rows (`packs_in_turn`) and the kernel stores rows, all ops on rows are sunk to their
     first use. Packs are then computed one after the other, and need the registers of a single pack.
 
     If a widened pack of bf16 or f16 is masked, the mask moves before the widening and applies to words of two elements.

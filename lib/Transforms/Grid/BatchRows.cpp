@@ -9,14 +9,14 @@
 // which a CPU would execute row by row. If an lse is [H, n], each row of a
 // token reads a separate cache line. This line is evicted before the next token
 // reads the neighbouring element in it. So rows are processed in batches:
-// `batch` neighbours along the outermost extent, times up to
-// MachineModel::stripRows rows along the inner extents. A first loop computes
-// the scalars of `batch` rows at once, as vectors, and stores the values that
-// the rows need in buffers. Two more loops then process the rows in memory
-// order.
+// `batch` neighbours along the outermost extent, times `strip_rows` of the plan
+// along the inner extents. A first loop computes the scalars of `batch` rows at
+// once, as vectors, and stores the values that the rows need in buffers. Two
+// more loops then process the rows in memory order.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "lib/Transforms/Grid/RowRange.h"
 #include "lib/Transforms/Grid/Strategies.h"
 #include "lib/Transforms/GridLowering.h"
@@ -60,22 +60,13 @@ namespace {
 
 class BatchBuilder {
 public:
-  /// `multiple` is the result of getBatchRows().
-  BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple)
+  BatchBuilder(KernelOp kernel, ForallOp forall)
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
         early(row), batch(kernel.getLayoutAttr().getRows()),
+        strip(getPlanned(kernel, PlanField::StripRows)),
         extents(llvm::to_vector(forall.getExtents())) {
-    MachineModel machine = getMachine(kernel);
-    strip = machine.stripRows;
-    if (int64_t rows = multiple / batch)
-      strip = std::min(strip, rows);
-    int64_t bytes = 0;
-    for (Value value : early.kept())
-      bytes += getDTypeBytes(value.getType());
-    while (strip > 1 && bytes * batch * strip > machine.batchBytes)
-      strip /= 2;
     LDBG() << kernel.getSymName() << ": " << batch << " times " << strip
-           << " rows, of each " << bytes << " bytes in buffers";
+           << " rows";
     remark::passed(loc, nameRemark("batch-rows", DEBUG_TYPE, kernel))
         << remark::add("the scalars of {0} rows along the outermost extent "
                        "are computed at once, as vectors, for up to {1} rows "
@@ -257,10 +248,9 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
 void mlafix::lowerToBatches(KernelOp kernel, ForallOp forall) {
   int64_t batch = kernel.getLayoutAttr().getRows();
   RowRange range = addRowRange(kernel);
-  int64_t multiple = getBatchRows(forall, batch);
-  setRangeGeometry(kernel, forall, multiple);
+  setRangeGeometry(kernel, forall, getBatchRows(forall, batch));
   OpBuilder b(forall);
-  range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
+  range.begin = BatchBuilder(kernel, forall).run(b, range);
   // Rows after the last complete batch are processed one by one.
   buildRowLoop(forall, range);
 }

@@ -103,7 +103,7 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
     ```
 
     **Batches**, for a dense grid on a CPU. In a layout of several rows, the scalars of that many rows along the outermost extent are computed first, as
-    vectors, for up to `strip` positions along the inner extents. Buffers hold them until these rows are moved. Rows
+    vectors, for up to `strip_rows` positions along the inner extents. Buffers hold them until these rows are moved. Rows
     that make no whole batch are computed one by one. Adds the arguments `begin` and `end`, the range of rows of a call,
     and records the geometry.
 

@@ -32,23 +32,12 @@ bool isUniform(mlir::Operation *op);
 bool readsPacks(LoadIntoOp load, int64_t elements);
 
 /// Returns the largest number of elements of a row that a lane of `kernel`
-/// should keep.
+/// should keep, by its plan (`kept_elements`).
 int64_t getMostKept(KernelOp kernel);
 
 /// Returns true if a lane has more than getMostKept() elements of `tile`. Such
 /// rows are recomputed where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
-
-/// Returns true if the rows of `kernel` are processed in loops over packs, and
-/// false if scf.while carries rows or the layout has lane groups. Otherwise:
-///
-///   - On a CPU, returns true if a row has more than `loopPacks` packs.
-///   - On a GPU, returns true if a row is too long to keep, or if the unrolled
-///     program is long and a program with loops is shorter. Reductions that
-///     depend on each other divide the loops, which makes the program longer.
-///
-/// The ops that mlafix-spill-rows adds never turn a result of true into false.
-bool walksRows(KernelOp kernel);
 
 } // namespace mlafix
 

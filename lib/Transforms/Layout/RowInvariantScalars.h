@@ -46,11 +46,9 @@ private:
   llvm::SetVector<mlir::Value> needed;
 };
 
-/// Returns true if computing the scalars of many rows before the first of these
-/// rows is allowed and worth it. `aliases` are the pairs of arguments that may
-/// be the same tensor. Sets `reason` if the result is false.
-bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases,
-                     llvm::StringRef &reason);
+/// Returns true if `op` is so slow that it pays to compute it for several rows
+/// at once, as a vector.
+bool isLongScalar(mlir::Operation *op);
 
 } // namespace mlafix
 

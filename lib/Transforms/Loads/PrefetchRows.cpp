@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "dialect/Plan.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Passes.h"
@@ -64,9 +66,13 @@ class PrefetchRowsPass
     : public mlafix::impl::PrefetchRowsPassBase<PrefetchRowsPass> {
 public:
   void runOnOperation() override {
-    if (isGPU(getTarget(getOperation())))
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    aheadBytes = getPlanned(kernel, PlanField::AheadBytes);
+    if (aheadBytes == 0)
       return;
-    getOperation().walk([&](scf::ForOp loop) { prefetch(loop); });
+    kernel.walk([&](scf::ForOp loop) { prefetch(loop); });
   }
 
 private:
@@ -74,6 +80,9 @@ private:
   std::optional<BatchRow> chooseRow(scf::ForOp loop, LoadOp load,
                                     Operation *first);
   void prefetchLines(OpBuilder &b, LoadOp load, ArrayRef<Value> indices);
+
+  int64_t aheadBytes = 0; ///< `ahead_bytes` of the plan
+
   int64_t rowBytes(LoadOp load) {
     return getRowBytes(load.getType(), getElementTypeOrSelf(load.getSource()));
   }
@@ -84,14 +93,13 @@ private:
 };
 } // namespace
 
-/// Prefetches the row at `indices`, up to the number of bytes that the machine
-/// prefetches ahead.
+/// Prefetches the first `aheadBytes` of the row at `indices`.
 void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
                                      ArrayRef<Value> indices) {
   Location loc = load.getLoc();
-  MachineModel machine = getMachine(getOperation());
-  for (int64_t at = 0, end = std::min(rowBytes(load), machine.aheadBytes);
-       at < end; at += machine.lineBytes) {
+  int64_t line = getMachine(getOperation()).lineBytes;
+  for (int64_t at = 0, end = std::min(rowBytes(load), aheadBytes); at < end;
+       at += line) {
     SmallVector<Value> element(indices);
     element.push_back(IndexBuilder(b, loc).constant(
         load.getBegin().value_or(0) + 8 * at / elementBits(load)));
@@ -144,7 +152,6 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
     return;
   KernelOp kernel = getOperation();
   OpBuilder b(&*first);
-  int64_t bytes = getMachine(kernel).aheadBytes;
   llvm::SmallDenseMap<int64_t, SmallVector<Value>> indicesAhead;
   for (LoadOp load : loop.getBody()->getOps<LoadOp>()) {
     std::optional<BatchRow> row = chooseRow(loop, load, &*first);
@@ -152,7 +159,7 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
       continue;
     Location loc = load.getLoc();
     IndexBuilder x(b, loc);
-    int64_t ahead = std::max<int64_t>(1, bytes / rowBytes(load));
+    int64_t ahead = std::max<int64_t>(1, aheadBytes / rowBytes(load));
     StringRef name =
         kernel.getArgName(getKernelArgument(load.getSource()).getArgNumber());
     LDBG() << kernel.getSymName() << ": prefetches rows of " << name << ", "
@@ -160,7 +167,7 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
     remark::passed(loc, nameRemark("prefetch-rows", DEBUG_TYPE, kernel))
         << remark::add("rows of {0} are prefetched {1} ahead, {2} bytes of each"
                        ": the CPU's own prefetches end with a page",
-                       name, ahead, std::min(rowBytes(load), bytes));
+                       name, ahead, std::min(rowBytes(load), aheadBytes));
     SmallVector<Value> &indices = indicesAhead[ahead];
     if (indices.empty()) {
       indices = x.delinearize(x.add(row->row, x.constant(ahead)), row->extents);

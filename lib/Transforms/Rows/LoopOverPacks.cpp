@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Mlafix.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
@@ -780,7 +781,7 @@ public:
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
       return signalPassFailure();
-    if (!walksRows(kernel))
+    if (!kernel.getPlanAttr().has(PlanField::RowLoops))
       return;
     if (failed(verifyBlocks(kernel)))
       return signalPassFailure();

@@ -33,8 +33,8 @@ def SpillRowsPass : Pass<"mlafix-spill-rows", "::mlafix::KernelOp"> {
   let description = [{
     Each block of the IR gets loops over packs of its own, which cannot use rows of other blocks. So a row that a loop
     carries, a branch yields, or a nested block uses is kept in a buffer on the stack. It is stored where it is computed
-    and loaded where it is used. A buffer holds a lane's packs of the row. The pass changes only kernels whose rows
-    `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes a loop that merges each chunk,
+    and loaded where it is used. A buffer holds a lane's packs of the row. The pass changes only kernels whose plan
+    says `row_loops`. A `mlafix.merge_loop` that carries such rows becomes a loop that merges each chunk,
     unless lane groups share it.
 
     ```mlir
@@ -63,9 +63,8 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
     A long row is walked in loops: one vector per pack would be tens of thousands of instructions. Reductions divide the
     ops of a row into stages. The scalars of a stage come first. Then one loop over the packs does everything that the
     stage does to rows of one length, scans included. A row that a later stage needs is kept in a buffer. A row that is
-    too long for that is read and computed again, if its memory is not written in between. Rows must not pass through a
-    loop or branch (`mlafix-spill-rows`). A GPU's program stays unrolled if it is short, or if reductions that depend on each
-    other divide it so often that loops would be no shorter, unless its rows are too long for a lane to hold.
+    too long for that (`kept_elements`) is read and computed again, if its memory is not written in between. Rows must
+    not pass through a loop or branch (`mlafix-spill-rows`). The pass changes only kernels whose plan says `row_loops`.
 
     ```mlir
     // Before

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Layout/LongRows.h"
@@ -184,7 +185,7 @@ public:
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
       return signalPassFailure();
-    if (walksRows(kernel))
+    if (kernel.getPlanAttr().has(PlanField::RowLoops))
       bufferRows(kernel);
   }
 };

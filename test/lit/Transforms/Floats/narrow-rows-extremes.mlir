@@ -4,6 +4,13 @@
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_80 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_75 --emit=ptx --variant=dense | FileCheck %s --check-prefix=WIDE
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_100 --emit=ptx --variant=dense | FileCheck %s --check-prefix=WIDE
+// RUN: %mlafix-opt %s --kernel=softmax --target=sm_90 --emit=layout | FileCheck %s --check-prefix=PLAN
+// RUN: %mlafix-opt %s --kernel=softmax --target=sm_100 --emit=layout | FileCheck %s --check-prefix=NARROW
+// RUN: %mlafix-opt %s --kernel=softmax --target=sm_90 --emit=ptx --variant=dense --mlafix-plan=packs_in_turn=no | FileCheck %s --check-prefix=TOGETHER
+// PLAN: @softmax_dense({{.*}}packs = 4, pack = 8, {{.*}}, packs_in_turn = yes>
+// PLAN: @softmax_any({{.*}}packs = 8, pack = 1,
+// PLAN-NOT: packs_in_turn
+// NARROW-NOT: packs_in_turn
 
 !rows = memref<?x8192xbf16, strided<[?, 1], offset: ?>>
 !halves = memref<?x512xf16, strided<[?, 1], offset: ?>>
@@ -24,6 +31,11 @@
 // CHECK: ex2.approx
 // CHECK: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;
 // CHECK: ex2.approx
+// If the plan says otherwise, all packs are widened first.
+// TOGETHER-LABEL: .entry softmax_dense(
+// TOGETHER-COUNT-16: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;
+// TOGETHER: ex2.approx
+// TOGETHER-NOT: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;
 // WIDE-LABEL: .entry softmax_dense(
 // WIDE-NOT: max.NaN.bf16
 // WIDE: ex2.approx

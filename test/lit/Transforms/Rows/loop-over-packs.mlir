@@ -1,7 +1,7 @@
 // A long row is processed in loops over packs, one for each stage between two reductions (../distribute-loops.mlir). The
-// machine model says which rows are long.
+// plan says which rows are long.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
+// RUN: sed 's/, row_loops = yes//' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: vector.load
 
 // The loop's variable is the index of the pack's first element.
@@ -10,7 +10,7 @@
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @iota
   mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -33,7 +33,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @scan
   mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: %[[LEFT:.*]] = memref.alloca() : memref<3xf32>
@@ -63,7 +63,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3"} {
   mlafix.kernel @carried(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1)
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -88,7 +88,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @extremes
   mlafix.kernel @extremes(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %k: !ints {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                           %y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !sums {mlafix.dims = ["n"], mlafix.access = "write"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

@@ -4,10 +4,10 @@
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
-module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
+module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @again
   mlafix.kernel @again(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes, kept_elements = 5>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK-NOT: memref<96xf32>
@@ -43,7 +43,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
   // CHECK-LABEL: mlafix.kernel @written
   mlafix.kernel @written(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
       %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes, kept_elements = 5>} {
     %c0 = arith.constant 0 : index
     %c7 = arith.constant 7 : index
     %n = memref.dim %x, %c0 : !rows
@@ -72,11 +72,11 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 // A loop that stores to another tensor does not matter.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
-module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
+module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @stored_in_a_branch
   mlafix.kernel @stored_in_a_branch(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
       %f: f32, %p: i1)
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes, kept_elements = 5>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: %[[KEPT:.*]] = memref.alloca() : memref<96xf32>
@@ -100,7 +100,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
   // CHECK-LABEL: mlafix.kernel @stored_elsewhere
   mlafix.kernel @stored_elsewhere(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
       %z: !rows {mlafix.dims = ["m", "D"], mlafix.access = "write"}, %f: f32, %k: index)
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes, kept_elements = 5>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !rows
@@ -122,7 +122,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 
   // CHECK-LABEL: mlafix.kernel @shifted
   mlafix.kernel @shifted(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>, row_loops = yes, kept_elements = 5>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: %[[KEPT:.*]] = memref.alloca() : memref<96xf32>
@@ -144,7 +144,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["stackBytes=271"]} {
   mlafix.kernel @kept(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

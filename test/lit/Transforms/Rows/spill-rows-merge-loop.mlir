@@ -1,14 +1,13 @@
 // If rows are processed in loops over packs, mlafix.merge_loop becomes an scf.for that merges each chunk, with the
-// accumulator in a buffer. In two cases, rows are not processed in loops, and mlafix.merge_loop stays: the unrolled
-// code is short, or lane groups share the running merge, so that a lane has few packs.
+// accumulator in a buffer. If the plan has no such loops, mlafix.merge_loop stays, also where lane groups share it.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s
-// RUN: sed 's/unrolledInstructions=64/unrolledInstructions=4096/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
-// RUN: sed 's/lanes = 16, packs = 4, pack = 4, rows = 8/lanes = 32, packs = 2, pack = 4, rows = 1, groups = 4/; s/unrolledInstructions=64/unrolledInstructions=8/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows,mlafix-loop-over-packs,mlafix-rows-to-packs))" | FileCheck %s --check-prefix=GROUPS
+// RUN: sed 's/, row_loops = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
+// RUN: sed 's/lanes = 16, packs = 4, pack = 4, rows = 8/lanes = 32, packs = 2, pack = 4, rows = 1, groups = 4/; s/, row_loops = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows,mlafix-loop-over-packs,mlafix-rows-to-packs))" | FileCheck %s --check-prefix=GROUPS
 
 !rows = memref<?x?x256xf32, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x256xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<256xf32, #mlafix.dim<256>>
-module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructions=64"]} {
+module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @running
   // CHECK: %[[BUFFER:.*]] = memref.alloca() : memref<16xf32>
   // CHECK: mlafix.store %{{.*}}, %[[BUFFER]][]
@@ -29,7 +28,7 @@ module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructi
   // GROUPS-NOT: memref.alloca
   // GROUPS: mlafix.merge_loop {{.*}} vector<4xf32>, vector<4xf32>
   mlafix.kernel @running(%out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 4, pack = 4, rows = 8>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 4, pack = 4, rows = 8>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32

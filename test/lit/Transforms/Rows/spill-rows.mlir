@@ -1,7 +1,6 @@
-// If a loop carries a long row, or a branch yields one, a buffer holds the row. The machine model says which rows are
-// long.
+// If a loop carries a long row, or a branch yields one, a buffer holds the row. The plan says which rows are long.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=4"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
+// RUN: sed 's/, row_loops = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: memref.alloca
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
@@ -9,7 +8,7 @@
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @running
   mlafix.kernel @running(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %k: index, %p: i1)
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !rows

@@ -4,10 +4,10 @@
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
-module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=2"]} {
+module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @swap
   mlafix.kernel @swap(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 8, pack = 16, rows = 1>>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 8, pack = 16, rows = 1>, row_loops = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: %[[KEPT:.*]] = memref.alloca() : memref<128xf32>
