@@ -88,8 +88,10 @@ void GridPlanner::planPacks(
   SmallVector<int64_t> given(numbers);
   adapt(given);
   set(PlanField::RowLoops, given[static_cast<unsigned>(PlanField::RowLoops)]);
-  if (get(PlanField::RowLoops))
+  if (get(PlanField::RowLoops)) {
     set(PlanField::KeptElements, machine.heldElements);
+    set(PlanField::LoopElements, machine.loopElements);
+  }
   set(PlanField::PacksInTurn, machine.narrowExtremes && machine.narrowWords &&
                                   hasNarrowFloats(version) &&
                                   layout.getPack() > 1 &&

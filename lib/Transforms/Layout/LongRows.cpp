@@ -55,3 +55,18 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
   DimAttr dim = getTileDim(tile);
   return layout.packsFor(dim) * layout.packFor(dim) > getMostKept(kernel);
 }
+
+int64_t mlafix::countPacksAtOnce(KernelOp kernel, DimAttr dim) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  if (dim.isPerGroup() || dim.isProduct())
+    return 1;
+  int64_t packs = layout.packsFor(dim);
+  int64_t most =
+      getPlanned(kernel, PlanField::LoopElements) / layout.packFor(dim);
+  int64_t atOnce =
+      llvm::bit_floor<uint64_t>(std::clamp<int64_t>(most, 1, packs));
+  int64_t spare = layout.isInParts() ? 0 : packs / 8;
+  while (static_cast<int64_t>(llvm::alignTo(packs, atOnce)) - packs > spare)
+    atOnce /= 2;
+  return atOnce;
+}

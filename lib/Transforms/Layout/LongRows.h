@@ -39,6 +39,12 @@ int64_t getMostKept(KernelOp kernel);
 /// rows are recomputed where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
+/// Returns how many packs of a row of dim `dim` a lane of `kernel` may process
+/// in one iteration of a loop over packs, a power of two, by its plan
+/// (`loop_elements`). The last iteration lacks at most an eighth of all packs;
+/// in a layout in parts, it lacks none.
+int64_t countPacksAtOnce(KernelOp kernel, DimAttr dim);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_LAYOUT_LONGROWS_H

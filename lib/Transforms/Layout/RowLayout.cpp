@@ -128,10 +128,10 @@ int64_t RowLayout::walkStep(Type tile) const {
 }
 
 PackPosition RowLayout::positionAt(OpBuilder &b, Location loc, Type tile,
-                                   Value base) const {
+                                   Value base, int64_t atOnce) const {
   DimAttr dim = getTileDim(tile);
   bool isInside = layout.isInParts()
                       ? beforeLastPart(dim) + walkEnd(tile) <= dim.getSize()
-                      : dim.getSize() % walkStep(tile) == 0;
+                      : dim.getSize() % (atOnce * walkStep(tile)) == 0;
   return positionFrom(b, loc, dim, base, isInside);
 }

@@ -73,9 +73,11 @@ struct RowLayout {
   int64_t walkEnd(mlir::Type tile) const;
   int64_t walkStep(mlir::Type tile) const;
   /// Builds the position of this lane's pack in the step of a walk that starts
-  /// at `base`.
+  /// at `base`. The walk goes on in units of `atOnce` steps, so it may go
+  /// beyond the row's end.
   PackPosition positionAt(mlir::OpBuilder &b, mlir::Location loc,
-                          mlir::Type tile, mlir::Value base) const;
+                          mlir::Type tile, mlir::Value base,
+                          int64_t atOnce) const;
 
   /// Returns the number of packs that this lane has of one group of `dim`, a
   /// product. Returns 1 if a lane has at most one pack of a group.

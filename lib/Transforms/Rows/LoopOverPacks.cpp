@@ -17,6 +17,7 @@
 #include "lib/Transforms/Rows/RowScan.h"
 #include "lib/Transforms/Rows/RowSwap.h"
 #include "lib/Transforms/Rows/StackRows.h"
+#include "lib/Transforms/Rows/WalkPartials.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -49,47 +50,6 @@ namespace {
 /// The stage of each op in a block. Stages execute in order. In each stage the
 /// scalar ops come first, then the ops on rows, pack by pack.
 using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
-} // namespace
-
-namespace {
-/// Collects the partial results of a reduction during a walk over the packs,
-/// one per pack, in a buffer. At the end, the partial results are combined by
-/// the tree of reduceTree(). In long walks, the buffer holds the partial
-/// results of one block of this tree at a time. If the order does not matter,
-/// packs are accumulated elementwise instead, in a buffer of one pack.
-class WalkPartials {
-public:
-  /// Prepares a reduction of `packs` packs to `results` elements. Each result
-  /// combines the same number of packs.
-  WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
-  /// Prepares an order-independent reduction of packs of `type`. Builds the
-  /// initialisation of the buffer with `b`, before the walk.
-  WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
-               mlir::VectorType type);
-
-  /// Returns true if the walk passes packs to `meet`, and false if it passes
-  /// the partial of each pack to `store`.
-  bool isElementwise() const { return bool(type); }
-  /// Accumulates `pack` where `exists`, an i1, is true (null: always true).
-  void meet(mlir::OpBuilder &b, mlir::Value pack, mlir::Value exists);
-  /// Stores `partial`, the result of step `step` (index) of the walk.
-  void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
-  /// Completes the reduction after the walk. Returns the buffer, which starts
-  /// with the results.
-  mlir::Value finish(mlir::OpBuilder &b);
-
-private:
-  void reduce(mlir::OpBuilder &b, mlir::Value buffer, int64_t count,
-              int64_t left);
-  void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
-
-  ReduceOp op;
-  mlir::VectorType type; // null unless accumulated elementwise
-  int64_t packs, results;
-  int64_t block; // packs per block of the tree, a power of two
-  mlir::Value buffer;
-  mlir::Value blocks; // results of full blocks; null if there is only one block
-};
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -175,114 +135,6 @@ static bool canRematerialize(KernelOp kernel, const Stages &stages, Value row,
   return canRepeatOthers(kernel, stages, row, stage, isKept, seen);
 }
 
-//===----------------------------------------------------------------------===//
-// Partial results of reductions
-//===----------------------------------------------------------------------===//
-
-WalkPartials::WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs,
-                           int64_t results)
-    : op(op), packs(packs), results(results),
-      block(llvm::bit_floor<uint64_t>(getMostKept(kernel))) {
-  Type element = getElementTypeOrSelf(op.getType());
-  bool hasBlocks = results == 1 && packs > block;
-  buffer = allocBuffer(kernel, element, hasBlocks ? block : packs);
-  if (hasBlocks)
-    blocks = allocBuffer(kernel, element, llvm::divideCeil(packs, block));
-}
-
-WalkPartials::WalkPartials(OpBuilder &b, KernelOp kernel, ReduceOp op,
-                           VectorType type)
-    : op(op), type(type), packs(1), results(1), block(1) {
-  Type element = type.getElementType();
-  buffer = allocBuffer(kernel, element, type.getNumElements());
-  Location loc = op.getLoc();
-  Value neutral =
-      arith::ConstantOp::create(b, loc, neutralOf(op.getKind(), element));
-  vector::StoreOp::create(b, loc,
-                          vector::BroadcastOp::create(b, loc, type, neutral),
-                          buffer, ValueRange{IndexBuilder(b, loc).constant(0)});
-}
-
-void WalkPartials::meet(OpBuilder &b, Value pack, Value exists) {
-  Location loc = op.getLoc();
-  Value zero = IndexBuilder(b, loc).constant(0);
-  Value before = vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
-  Value met = combine(b, loc, op.getKind(), before, pack);
-  if (exists)
-    met = arith::SelectOp::create(b, loc, exists, met, before);
-  vector::StoreOp::create(b, loc, met, buffer, ValueRange{zero});
-}
-
-/// Reduces neighbours in place, by the tree of reduceTree(), until `left`
-/// values remain. A value without a neighbour is kept.
-void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
-                          int64_t left) {
-  Location loc = op.getLoc();
-  IndexBuilder x(b, loc);
-  Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
-  for (; count > left; count = llvm::divideCeil(count, 2)) {
-    auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
-    OpBuilder body(loop.getBody()->getTerminator());
-    IndexBuilder y(body, loc);
-    Value even = y.mul(loop.getInductionVar(), two);
-    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{even});
-    Value second =
-        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(even, one)});
-    Value met = combine(body, loc, op.getKind(), first, second);
-    memref::StoreOp::create(body, loc, met, buffer,
-                            ValueRange{loop.getInductionVar()});
-    if (count % 2) {
-      Value last = memref::LoadOp::create(b, loc, buffer,
-                                          ValueRange{x.constant(count - 1)});
-      memref::StoreOp::create(b, loc, last, buffer,
-                              ValueRange{x.constant(count / 2)});
-    }
-  }
-}
-
-/// Reduces the `count` partials in the buffer to the result of block `number`.
-void WalkPartials::endBlock(OpBuilder &b, int64_t count, Value number) {
-  Location loc = op.getLoc();
-  reduce(b, buffer, count, 1);
-  Value zero = IndexBuilder(b, loc).constant(0);
-  Value whole = memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
-  memref::StoreOp::create(b, loc, whole, blocks, ValueRange{number});
-}
-
-void WalkPartials::store(OpBuilder &b, Value partial, Value step) {
-  Location loc = op.getLoc();
-  IndexBuilder x(b, loc);
-  Value size = blocks ? x.constant(block) : Value();
-  Value place = blocks ? x.rem(step, size) : step;
-  memref::StoreOp::create(b, loc, partial, buffer, ValueRange{place});
-  if (!blocks)
-    return;
-  Value isFull =
-      x.compare(arith::CmpIPredicate::eq, place, x.constant(block - 1));
-  writeIf(b, loc, isFull, [&](OpBuilder &then) {
-    endBlock(then, block, IndexBuilder(then, loc).div(step, size));
-  });
-}
-
-Value WalkPartials::finish(OpBuilder &b) {
-  if (isElementwise()) {
-    Location loc = op.getLoc();
-    Value zero = IndexBuilder(b, loc).constant(0);
-    Value pack = vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
-    Value whole = reduceTree(b, loc, op.getKind(), toElements(b, loc, pack));
-    memref::StoreOp::create(b, loc, whole, buffer, ValueRange{zero});
-    return buffer;
-  }
-  if (!blocks) {
-    reduce(b, buffer, packs, results);
-    return buffer;
-  }
-  if (int64_t rest = packs % block)
-    endBlock(b, rest, IndexBuilder(b, op.getLoc()).constant(packs / block));
-  reduce(b, blocks, llvm::divideCeil(packs, block), 1);
-  return blocks;
-}
-
 // Long rows are processed in loops, since unrolled code would have tens of
 // thousands of instructions. Reductions divide the ops of a block into stages.
 // In each stage the scalar ops come first, then one loop over packs for all ops
@@ -297,8 +149,9 @@ Value WalkPartials::finish(OpBuilder &b) {
 
 namespace {
 
-/// The pack that an iteration of a loop over packs processes.
+/// A pack that an iteration of a loop over packs processes.
 struct WalkPosition {
+  int64_t number;     // of the pack in its iteration
   Value base;         // position in the walk over the packs of all lanes
   PackPosition place; // position of this lane's pack in the row
   Value local;        // position in this lane's buffers, in elements
@@ -319,20 +172,26 @@ private:
   void assignStages();
   void chooseKeptRows();
   void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
-  WalkPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
+  int64_t countAtOnce(Type tile, ArrayRef<Operation *> ops);
+  WalkPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base,
+                             int64_t number, int64_t atOnce);
   Value getPack(OpBuilder &b, Value tile, const WalkPosition &place);
-  void buildPartial(OpBuilder &b, ReduceOp reduce, const WalkPosition &place);
+  void buildPartial(OpBuilder &b, ReduceOp reduce,
+                    ArrayRef<WalkPosition> places);
   Value buildScan(OpBuilder &b, ScanOp scan, const WalkPosition &place);
   Value buildSwap(OpBuilder &b, SwapOp swap, const WalkPosition &place);
   bool isFarSwap(Operation *op);
-  Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
+  Value getStep(OpBuilder &b, Location loc, Type tile, Value base,
+                int64_t atOnce = 1);
+  void buildOps(OpBuilder &b, ArrayRef<Operation *> ops,
+                ArrayRef<WalkPosition> places);
   Value buildOp(OpBuilder &b, Operation *op, const WalkPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const WalkPosition &place);
   bool isElementwise(ReduceOp reduce) const;
-  void allocPartials(OpBuilder &b, ArrayRef<Operation *> ops);
+  void allocPartials(OpBuilder &b, ArrayRef<Operation *> ops, int64_t atOnce);
   Value buildWalkEnd(OpBuilder &b, Location loc, Type tile);
   void fillPartials(OpBuilder &b, ArrayRef<Operation *> ops, Type tile,
-                    Value end);
+                    Value end, int64_t atOnce);
   void finishReduction(OpBuilder &b, ReduceOp op);
   bool isMadeAgain(Value row, int64_t stage);
 
@@ -344,7 +203,8 @@ private:
   // The buffer of each row in `kept` that has been computed.
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Value, Value> lefts; // `totals` of scanAcrossSteps(), by scan
-  llvm::DenseMap<Value, Value> packs; // computed in the current loop, by row
+  // Packs computed in the current loop, by row and number in the iteration.
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> packs;
   llvm::DenseMap<Operation *, WalkPartials> partials; // by reduction
 };
 } // namespace
@@ -430,13 +290,32 @@ void LoopDistribution::assignStages() {
   }
 }
 
+/// Returns how many packs of `tile` a lane processes in one iteration of the
+/// loop of `ops`. Their loads are in flight together, and lanes exchange their
+/// partials together. Scans, swaps, groups, and rows that are read element by
+/// element into others, take one pack after the other.
+int64_t LoopDistribution::countAtOnce(Type tile, ArrayRef<Operation *> ops) {
+  bool isPlain = llvm::all_of(ops, [](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return !isa<ScanOp, SwapOp, BroadcastOp, LoadIntoOp>(op) &&
+           !(reduce && isRowTile(reduce.getType()));
+  });
+  return isPlain ? countPacksAtOnce(kernel, getTileDim(tile)) : 1;
+}
+
+/// Builds the position of pack `number` of the `atOnce` packs of the iteration
+/// that starts at `base`.
 WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
-                                             Type tile, Value base) {
+                                             Type tile, Value base,
+                                             int64_t number, int64_t atOnce) {
   WalkPosition position;
-  position.base = base;
-  position.place = layout.positionAt(b, loc, tile, base);
-  position.local = base;
   IndexBuilder x(b, loc);
+  if (number > 0)
+    base = x.add(base, x.constant(number * layout.walkStep(tile)));
+  position.number = number;
+  position.base = base;
+  position.place = layout.positionAt(b, loc, tile, base, atOnce);
+  position.local = base;
   if (layout.lane && !getTileDim(tile).isPerGroup())
     position.local = x.div(base, x.constant(layout.layout.getLanes()));
   return position;
@@ -446,38 +325,47 @@ WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
 /// the pack, loads it from the row's buffer or recomputes it.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                 const WalkPosition &place) {
-  if (Value pack = packs.lookup(tile))
+  if (Value pack = packs.lookup({tile, place.number}))
     return pack;
   Location loc = tile.getLoc();
   Operation *op = tile.getDefiningOp();
-  Value buffer = buffers.lookup(tile);
+  Value buffer = buffers.lookup(tile), pack;
   if (op && (isUniform(op) || !buffer))
-    return packs[tile] = buildOp(b, op, place);
-  return packs[tile] =
-             vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
-                                    buffer, ValueRange{place.local});
+    pack = buildOp(b, op, place);
+  else
+    pack = vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
+                                  buffer, ValueRange{place.local});
+  return packs[{tile, place.number}] = pack;
 }
 
-/// Returns the number of the walk's step that starts at position `base`.
+/// Returns the number of the iteration of `atOnce` packs that starts at
+/// position `base`.
 Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
-                                Value base) {
-  return IndexBuilder(b, loc).div(
-      base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
+                                Value base, int64_t atOnce) {
+  IndexBuilder x(b, loc);
+  return x.div(base, x.constant(atOnce * layout.walkStep(tile)));
 }
 
-/// Reduces the pack at `place` to a partial of `reduce`.
+/// Reduces the packs at `places`, those of one iteration, to one partial of
+/// `reduce`.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
-                                    const WalkPosition &place) {
+                                    ArrayRef<WalkPosition> places) {
   Location loc = reduce.getLoc();
-  Value pack = getPack(b, reduce.getSource(), place);
   WalkPartials &kept = partials.find(reduce)->second;
+  SmallVector<Value> found;
+  for (const WalkPosition &place : places) {
+    Value pack = getPack(b, reduce.getSource(), place);
+    if (kept.isElementwise())
+      kept.meet(b, pack, place.place.exists);
+    else
+      found.push_back(reducePack(b, layout, reduce, pack, place.place.exists));
+  }
   if (kept.isElementwise())
-    return kept.meet(b, pack, place.place.exists);
-  SmallVector<Value> partial = {
-      reducePack(b, layout, reduce, pack, place.place.exists)};
-  reduceAcrossLanes(b, layout, reduce, partial);
-  kept.store(b, partial.front(),
-             getStep(b, loc, reduce.getSource().getType(), place.base));
+    return;
+  reduceAcrossLanes(b, layout, reduce, found);
+  Value step = getStep(b, loc, reduce.getSource().getType(),
+                       places.front().base, places.size());
+  kept.store(b, reduceTree(b, loc, reduce.getKind(), found), step);
 }
 
 /// Builds the pack at `place` of the result of `scan`.
@@ -529,13 +417,10 @@ Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
   return broadcastElement(b, layout, op, element);
 }
 
-/// Applies `op` to the pack at `place`. Returns null if `op` has no result.
+/// Applies `op`, which is no reduction, to the pack at `place`. Returns null if
+/// `op` has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                 const WalkPosition &place) {
-  if (auto reduce = dyn_cast<ReduceOp>(op)) {
-    buildPartial(b, reduce, place);
-    return {};
-  }
   if (auto scan = dyn_cast<ScanOp>(op))
     return buildScan(b, scan, place);
   if (auto swap = dyn_cast<SwapOp>(op))
@@ -580,7 +465,8 @@ bool LoopDistribution::isElementwise(ReduceOp reduce) const {
 
 /// Allocates the buffers of the reductions and scans among `ops`, which share a
 /// loop.
-void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
+void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops,
+                                     int64_t atOnce) {
   for (Operation *op : ops) {
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
       Type row = reduce.getSource().getType();
@@ -588,7 +474,7 @@ void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
         partials.try_emplace(op, b, kernel, reduce, layout.packType(row));
         continue;
       }
-      int64_t packs = layout.packsOf(row);
+      int64_t packs = llvm::divideCeil(layout.packsOf(row), atOnce);
       int64_t results = isRowTile(reduce.getType())
                             ? packs / layout.packsOfGroup(getTileDim(row))
                             : 1;
@@ -649,9 +535,9 @@ Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
 }
 
 /// For the reductions among `ops`, stores the neutral element as the partial of
-/// each pack from `end` to the row's bound.
+/// each iteration from `end` to the row's bound.
 void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
-                                    Type tile, Value end) {
+                                    Type tile, Value end, int64_t atOnce) {
   SmallVector<ReduceOp> reductions;
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && !isElementwise(reduce))
@@ -660,16 +546,41 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
     return;
   Location loc = ops.front()->getLoc();
   IndexBuilder x(b, loc);
-  int64_t step = layout.walkStep(tile);
+  int64_t step = atOnce * layout.walkStep(tile);
   Value first = x.div(x.add(end, x.constant(step - 1)), x.constant(step));
-  auto loop = scf::ForOp::create(
-      b, loc, first, x.constant(layout.packsOf(tile)), x.constant(1));
+  int64_t last = llvm::divideCeil(layout.packsOf(tile), atOnce);
+  auto loop =
+      scf::ForOp::create(b, loc, first, x.constant(last), x.constant(1));
   OpBuilder body(loop.getBody()->getTerminator());
   for (ReduceOp reduce : reductions) {
     Value neutral = arith::ConstantOp::create(
         body, loc,
         neutralOf(reduce.getKind(), getElementTypeOrSelf(reduce.getType())));
     partials.find(reduce)->second.store(body, neutral, loop.getInductionVar());
+  }
+}
+
+/// Builds `ops`, one after the other, for the packs at `places`.
+void LoopDistribution::buildOps(OpBuilder &b, ArrayRef<Operation *> ops,
+                                ArrayRef<WalkPosition> places) {
+  for (Operation *op : ops) {
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      buildPartial(b, reduce, places);
+      continue;
+    }
+    bool isKept = op->getNumResults() == 1 && kept.contains(op->getResult(0));
+    if (isKept)
+      buffers[op->getResult(0)] = allocRow(kernel, op->getResult(0));
+    for (const WalkPosition &place : places) {
+      Value pack = buildOp(b, op, place);
+      if (!pack)
+        continue;
+      Value row = op->getResult(0);
+      packs[{row, place.number}] = pack;
+      if (isKept)
+        vector::StoreOp::create(b, op->getLoc(), pack, buffers[row],
+                                ValueRange{place.local});
+    }
   }
 }
 
@@ -680,15 +591,19 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder b(block.getTerminator());
   Location loc = ops.front()->getLoc();
   IndexBuilder x(b, loc);
-  allocPartials(b, ops);
+  int64_t atOnce = countAtOnce(tile, ops);
+  allocPartials(b, ops, atOnce);
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
          << " ops on rows of " << getTileDim(tile).str();
   Value end = buildWalkEnd(b, loc, tile);
   auto loop = scf::ForOp::create(b, loc, x.constant(0), end,
-                                 x.constant(layout.walkStep(tile)));
-  fillPartials(b, ops, tile, end);
+                                 x.constant(atOnce * layout.walkStep(tile)));
+  fillPartials(b, ops, tile, end, atOnce);
   OpBuilder body(loop.getBody()->getTerminator());
-  WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
+  SmallVector<WalkPosition> places;
+  for (int64_t number = 0; number < atOnce; ++number)
+    places.push_back(
+        buildPosition(body, loc, tile, loop.getInductionVar(), number, atOnce));
   packs.clear();
   // Recompute rows before stores overwrite what they are loaded from.
   for (Operation *op : ops)
@@ -696,19 +611,9 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
       if (Operation *def = operand.getDefiningOp();
           def && isRowTile(operand.getType()) && !isUniform(def) &&
           !buffers.contains(operand) && stages.lookup(def) < stage)
-        getPack(body, operand, place);
-  for (Operation *op : ops) {
-    Value pack = buildOp(body, op, place);
-    if (!pack)
-      continue;
-    Value row = op->getResult(0);
-    packs[row] = pack;
-    if (kept.contains(row)) {
-      buffers[row] = allocRow(kernel, row);
-      vector::StoreOp::create(body, loc, pack, buffers[row],
-                              ValueRange{place.local});
-    }
-  }
+        for (const WalkPosition &place : places)
+          getPack(body, operand, place);
+  buildOps(body, ops, places);
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
       finishReduction(b, reduce);

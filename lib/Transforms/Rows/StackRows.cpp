@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Rows/StackRows.h"
+#include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
@@ -27,8 +28,10 @@ Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
 Value mlafix::allocRow(KernelOp kernel, Value row) {
   LayoutAttr layout = kernel.getLayoutAttr();
   DimAttr dim = getTileDim(row.getType());
-  return alloc(kernel, row.getLoc(), getElementTypeOrSelf(row.getType()),
-               layout.packsFor(dim) * layout.packFor(dim));
+  return alloc(
+      kernel, row.getLoc(), getElementTypeOrSelf(row.getType()),
+      llvm::alignTo(layout.packsFor(dim), countPacksAtOnce(kernel, dim)) *
+          layout.packFor(dim));
 }
 
 LogicalResult mlafix::verifyBuffers(KernelOp kernel) {

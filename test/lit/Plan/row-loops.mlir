@@ -13,10 +13,10 @@
 // The passes do what the plan says.
 // RUN: %mlafix-opt %s --kernel=reductions --target=sm_90 --emit=mlir --mlafix-plan=row_loops=yes --variant=dense | FileCheck %s --check-prefix=LOOPS
 // RUN: %mlafix-opt %s --kernel=reductions --target=sm_90 --emit=mlir --variant=dense | FileCheck %s --check-prefix=UNROLLED
-// HELD-COUNT-3: row_loops = yes, kept_elements = 7
+// HELD-COUNT-3: row_loops = yes, loop_elements = 8, kept_elements = 7
 // SHORT-NOT: row_loops
-// GIVEN: @reductions_dense{{.*}}, row_loops = yes, kept_elements = 64>
-// GIVEN: @reductions_fast{{.*}}, row_loops = yes, kept_elements = 16>
+// GIVEN: @reductions_dense{{.*}}, row_loops = yes, loop_elements = 8, kept_elements = 64>
+// GIVEN: @reductions_fast{{.*}}, row_loops = yes, loop_elements = 8, kept_elements = 16>
 // GIVEN: @reductions_any
 // GIVEN-NOT: row_loops
 // GIVEN: @independent_dense
@@ -34,7 +34,7 @@
 // CHECK-NOT: row_loops
 // CHECK: mlafix.kernel @reductions_any(
 // CHECK-SAME: layout = <lanes = 32, packs = 8, pack = 1,
-// CHECK-SAME: row_loops = yes, kept_elements = 64>
+// CHECK-SAME: row_loops = yes, loop_elements = 8, kept_elements = 64>
 // CPU: mlafix.kernel @reductions_any(
 // CPU-SAME: layout = <lanes = 1, packs = 16, pack = 16, rows = 1>, row_loops = yes>
 mlafix.kernel @reductions(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {

@@ -19,10 +19,10 @@
 // RUN: %mlafix-opt %s --target=sm_90 --mlafix-plan=dense.lanes=16 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=NONE --implicit-check-not="missed: spills"
 // NONE: center_dense sm_90: {{[0-9]+}} registers, 0 bytes local
 
-// A lane keeps 256 elements in local memory, which the kernel allocates. Their frame has no gap that would pass for
+// A lane keeps 32 partial results in local memory, which the kernel allocates. Their frame has no gap that would pass for
 // spilled registers.
 // RUN: %mlafix-opt %s --target=sm_90 --mlafix-plan=dense.lanes=8 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=LOCAL --implicit-check-not="missed: spills"
-// LOCAL: center_dense sm_90: {{[0-9]+}} registers, 256 bytes local
+// LOCAL: center_dense sm_90: {{[0-9]+}} registers, 128 bytes local
 !rows = memref<?x2048xf32, strided<[?, 1], offset: ?>>
 !row = tensor<2048xf32, #mlafix.dim<2048>>
 mlafix.kernel @center(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
