@@ -519,19 +519,28 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   llvm_unreachable("all rules are handled");
 }
 
+/// True if the launch decides the length of a row, so that each of a lane's
+/// packs has a predicate.
+static bool isBounded(const RowShape &shape) {
+  return llvm::any_of(shape.dims, [](DimAttr dim) { return dim.isBounded(); });
+}
+
 /// True if a lane holds two elements of a row per register: they have at most
-/// 16 bits, and are widened again for each reduction.
+/// 16 bits, and are widened again for each reduction. Predicates and more than
+/// two reductions together take the registers that this saves.
 static bool isPacked(const RowShape &shape) {
   return shape.stored.empty() && shape.moves == 1 && shape.widest() <= 2 &&
-         !shape.keeps;
+         !shape.keeps && (shape.reductions <= 2 || !isBounded(shape));
 }
 
 /// Returns the most elements of a row per lane if two blocks of half the
 /// maximal threads share a multiprocessor's registers. Packed rows allow twice
-/// as many. Elements that take two registers allow half as many.
+/// as many, unless they are bounded: a block of the maximal threads would
+/// spill. Elements that take two registers allow half as many.
 static int64_t getMostShared(const MachineModel &machine,
                              const RowShape &shape) {
-  return machine.sharedElements * (isPacked(shape) ? 2 : 1) /
+  return machine.sharedElements *
+         (isPacked(shape) && !isBounded(shape) ? 2 : 1) /
          (shape.isWide ? 2 : 1);
 }
 
@@ -593,9 +602,9 @@ static LayoutAttr chooseCluster(MLIRContext *context,
       pack == 1 ||
       countElements(needed, threads, pack) <= getMostShared(machine, shape))
     return {};
-  int64_t most = isPacked(shape)
-                     ? getMostShared(machine, shape)
-                     : machine.clusterElements / (shape.isWide ? 2 : 1);
+  int64_t most =
+      (isPacked(shape) ? 2 * machine.sharedElements : machine.clusterElements) /
+      (shape.isWide ? 2 : 1);
   for (int64_t part = kFewestOf; part >= 1; part /= 2)
     if (int64_t lanes = blocks * threads / part;
         countElements(needed, lanes, pack) <= most)

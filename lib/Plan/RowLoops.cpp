@@ -74,6 +74,16 @@ static int64_t countMostPacks(KernelOp version) {
   return most;
 }
 
+/// True if a lane would hold so many packs of a row along a bound, and store
+/// them, that it spills: each pack has a predicate.
+static bool holdsTooManyPredicates(KernelOp version, int64_t packs,
+                                   const MachineModel &machine) {
+  return packs > machine.predicatedPacks && anyOp(version, [](Operation *op) {
+           return isa<StoreOp>(op) && isTileOp(op) &&
+                  getTileDim(getTile(op)).isBounded();
+         });
+}
+
 bool mlafix::canLoopOverPacks(KernelOp version) {
   return !version.getLayoutAttr().isGrouped() && countMostPacks(version) > 1 &&
          !anyOp(version, [](Operation *op) {
@@ -100,6 +110,7 @@ bool mlafix::chooseRowLoops(KernelOp version, const MachineModel &machine) {
   });
   int64_t inLoops =
       instructions / packs + machine.stageInstructions * countStages(version);
-  return isTooLong || (instructions > machine.unrolledInstructions &&
-                       inLoops < instructions);
+  return isTooLong || holdsTooManyPredicates(version, packs, machine) ||
+         (instructions > machine.unrolledInstructions &&
+          inLoops < instructions);
 }
