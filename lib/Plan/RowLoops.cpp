@@ -76,12 +76,15 @@ static int64_t countMostPacks(KernelOp version) {
 
 /// True if a lane would hold so many packs of a row along a bound, and store
 /// them, that it spills: each pack has a predicate.
-static bool holdsTooManyPredicates(KernelOp version, int64_t packs,
+static bool holdsTooManyPredicates(KernelOp version,
                                    const MachineModel &machine) {
-  return packs > machine.predicatedPacks && anyOp(version, [](Operation *op) {
-           return isa<StoreOp>(op) && isTileOp(op) &&
-                  getTileDim(getTile(op)).isBounded();
-         });
+  LayoutAttr layout = version.getLayoutAttr();
+  return anyOp(version, [&](Operation *op) {
+    if (!isa<StoreOp>(op) || !isTileOp(op))
+      return false;
+    DimAttr dim = getTileDim(getTile(op));
+    return dim.isBounded() && layout.packsFor(dim) > machine.predicatedPacks;
+  });
 }
 
 bool mlafix::canLoopOverPacks(KernelOp version) {
@@ -108,9 +111,11 @@ bool mlafix::chooseRowLoops(KernelOp version, const MachineModel &machine) {
     isTooLong |=
         layout.packsFor(dim) * layout.packFor(dim) > machine.heldElements;
   });
-  int64_t inLoops =
-      instructions / packs + machine.stageInstructions * countStages(version);
-  return isTooLong || holdsTooManyPredicates(version, packs, machine) ||
+  int64_t atOnce =
+      limitPacksAtOnce(packs, machine.loopElements, layout.getPack());
+  int64_t inLoops = instructions / packs * atOnce +
+                    machine.stageInstructions * countStages(version);
+  return isTooLong || holdsTooManyPredicates(version, machine) ||
          (instructions > machine.unrolledInstructions &&
           inLoops < instructions);
 }

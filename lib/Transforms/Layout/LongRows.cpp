@@ -9,6 +9,10 @@
 #include "dialect/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlafix;
@@ -61,12 +65,16 @@ int64_t mlafix::countPacksAtOnce(KernelOp kernel, DimAttr dim) {
   if (dim.isPerGroup() || dim.isProduct())
     return 1;
   int64_t packs = layout.packsFor(dim);
-  int64_t most =
-      getPlanned(kernel, PlanField::LoopElements) / layout.packFor(dim);
-  int64_t atOnce =
-      llvm::bit_floor<uint64_t>(std::clamp<int64_t>(most, 1, packs));
+  int64_t atOnce = limitPacksAtOnce(
+      packs, getPlanned(kernel, PlanField::LoopElements), layout.packFor(dim));
   int64_t spare = layout.isInParts() ? 0 : packs / 8;
   while (static_cast<int64_t>(llvm::alignTo(packs, atOnce)) - packs > spare)
     atOnce /= 2;
   return atOnce;
+}
+
+int64_t mlafix::limitPacksAtOnce(int64_t packs, int64_t elements,
+                                 int64_t pack) {
+  return llvm::bit_floor<uint64_t>(
+      std::max<int64_t>(1, std::min(elements / pack, packs / 4)));
 }

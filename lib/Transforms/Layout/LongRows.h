@@ -45,6 +45,11 @@ bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 /// in a layout in parts, it lacks none.
 int64_t countPacksAtOnce(KernelOp kernel, DimAttr dim);
 
+/// Returns the most packs of `pack` elements of an iteration that should have
+/// `elements` elements, a power of two: at least one, and at most a quarter of
+/// all `packs`, since a loop is to be shorter than what it replaces.
+int64_t limitPacksAtOnce(int64_t packs, int64_t elements, int64_t pack);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_LAYOUT_LONGROWS_H

@@ -68,8 +68,8 @@ struct RowLayout {
   PackPosition positionOf(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, int64_t p) const;
 
-  /// Return the end and the step of a loop from 0 over all packs of a row (a
-  /// walk). In each iteration, every lane processes one pack.
+  /// Return the end and the step of a walk from 0 over all packs of a row. In
+  /// each step, every lane has one pack.
   int64_t walkEnd(mlir::Type tile) const;
   int64_t walkStep(mlir::Type tile) const;
   /// Builds the position of this lane's pack in the step of a walk that starts

@@ -28,7 +28,6 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -48,7 +47,8 @@ using namespace mlafix;
 
 namespace {
 /// The stage of each op in a block. Stages execute in order. In each stage the
-/// scalar ops come first, then the ops on rows, pack by pack.
+/// scalar ops come first, then the ops on rows, one after the other for the
+/// packs of an iteration.
 using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 } // namespace
 
@@ -172,6 +172,7 @@ private:
   void assignStages();
   void chooseKeptRows();
   void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
+  bool takesPacksInOrder(Operation *op, llvm::DenseSet<Operation *> &seen);
   int64_t countAtOnce(Type tile, ArrayRef<Operation *> ops);
   WalkPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base,
                              int64_t number, int64_t atOnce);
@@ -290,17 +291,31 @@ void LoopDistribution::assignStages() {
   }
 }
 
+/// Returns true if `op`, or a row that is recomputed for it, needs packs one
+/// after the other: scans, swaps, groups, and rows that are read element by
+/// element into others.
+bool LoopDistribution::takesPacksInOrder(Operation *op,
+                                         llvm::DenseSet<Operation *> &seen) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (isa<ScanOp, SwapOp, BroadcastOp, LoadIntoOp>(op) ||
+      (reduce && isRowTile(reduce.getType())))
+    return true;
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    Operation *def = operand.getDefiningOp();
+    return def && isRowTile(operand.getType()) && !isUniform(def) &&
+           !buffers.contains(operand) && seen.insert(def).second &&
+           takesPacksInOrder(def, seen);
+  });
+}
+
 /// Returns how many packs of `tile` a lane processes in one iteration of the
 /// loop of `ops`. Their loads are in flight together, and lanes exchange their
-/// partials together. Scans, swaps, groups, and rows that are read element by
-/// element into others, take one pack after the other.
+/// partials together.
 int64_t LoopDistribution::countAtOnce(Type tile, ArrayRef<Operation *> ops) {
-  bool isPlain = llvm::all_of(ops, [](Operation *op) {
-    auto reduce = dyn_cast<ReduceOp>(op);
-    return !isa<ScanOp, SwapOp, BroadcastOp, LoadIntoOp>(op) &&
-           !(reduce && isRowTile(reduce.getType()));
-  });
-  return isPlain ? countPacksAtOnce(kernel, getTileDim(tile)) : 1;
+  llvm::DenseSet<Operation *> seen;
+  bool isInOrder = llvm::any_of(
+      ops, [&](Operation *op) { return takesPacksInOrder(op, seen); });
+  return isInOrder ? 1 : countPacksAtOnce(kernel, getTileDim(tile));
 }
 
 /// Builds the position of pack `number` of the `atOnce` packs of the iteration
@@ -347,7 +362,8 @@ Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
 }
 
 /// Reduces the packs at `places`, those of one iteration, to one partial of
-/// `reduce`.
+/// `reduce`. The order of extremes does not matter, so lanes exchange one of
+/// all packs.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     ArrayRef<WalkPosition> places) {
   Location loc = reduce.getLoc();
@@ -362,6 +378,8 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
   }
   if (kept.isElementwise())
     return;
+  if (reduce.getKind() != ReduceKind::add)
+    found = {reduceTree(b, loc, reduce.getKind(), found)};
   reduceAcrossLanes(b, layout, reduce, found);
   Value step = getStep(b, loc, reduce.getSource().getType(),
                        places.front().base, places.size());
@@ -432,7 +450,7 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
   // Accesses to a buffer need no predicate: a buffer has space for all packs of
-  // a lane, also for those that do not exist.
+  // all iterations. Those that do not exist may hold anything.
   auto positionIn = [&](Value memref) -> PackPosition {
     if (!memref || getKernelArgument(memref))
       return place.place;

@@ -62,7 +62,7 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
   let description = [{
     A long row is walked in loops: one vector per pack would be tens of thousands of instructions. Reductions divide the
     ops of a row into stages. The scalars of a stage come first. Then one loop over the packs does everything that the
-    stage does to rows of one length, scans included. A row that a later stage needs is kept in a buffer. A row that is
+    stage does to rows of one length, scans included. On a GPU an iteration has several packs (`loop_elements`). A row that a later stage needs is kept in a buffer. A row that is
     too long for that (`kept_elements`) is read and computed again, if its memory is not written in between. Rows must
     not pass through a loop or branch (`mlafix-spill-rows`). The pass changes only kernels whose plan says `row_loops`.
 
