@@ -220,19 +220,6 @@ def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
   }];
 }
 
-def Mlafix_ScratchAttr : Mlafix_Attr<"Scratch", "scratch"> {
-  let summary = "the memory space of an exchange between the threads of a block";
-  let description = [{
-    Shared memory like `#gpu.address_space<workgroup>`, but with a short lifetime: a barrier separates its last load
-    from the next store to shared memory. Exchanges may therefore use the same memory. Where they do, a
-    `mlafix.await_pushes` is such a barrier.
-
-    ```mlir
-    #mlafix.scratch
-    ```
-  }];
-}
-
 def Mlafix_ReduceKind : I32EnumAttr<"ReduceKind", "how a row is reduced", [
     I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
   let cppNamespace = "::mlafix";

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
-#include "dialect/RowProgram.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,10 +45,6 @@ void MlafixDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialect/MlafixOps.cpp.inc"
-      >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialect/RowProgramOps.cpp.inc"
       >();
 }
 

@@ -70,6 +70,9 @@ def Mlafix_Dialect : Dialect {
 
     In a kernel, these ops have a result for all operands, the same on every target: `mlafix-define-edge-cases` in
     [Passes.md](Passes.md) says which.
+
+    Ops of a single GPU thread, which only passes create, are the dialect `mlafix_thread`
+    ([ThreadDialect.md](ThreadDialect.md)).
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"

@@ -1,4 +1,4 @@
-//===- RowProgram.cpp - ops of a distributed kernel -----------------------===//
+//===- RowProgram.cpp - the dialect of one thread's program ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,14 +9,32 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlafix;
 
+#include "dialect/MlafixThreadDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/RowProgramAttrs.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "dialect/RowProgramOps.cpp.inc"
+
+void MlafixThreadDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/RowProgramAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/RowProgramOps.cpp.inc"
+      >();
+}
 
 void RowOp::build(OpBuilder &b, OperationState &state, Value lane, Value mask,
                   ValueRange groups) {

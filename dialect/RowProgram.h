@@ -1,4 +1,4 @@
-//===- RowProgram.h - ops of a distributed kernel ---------------*- C++ -*-===//
+//===- RowProgram.h - the dialect of one thread's program -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,6 +9,11 @@
 #define MLAFIX_DIALECT_ROWPROGRAM_H
 
 #include "dialect/Mlafix.h"
+
+#include "dialect/MlafixThreadDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/RowProgramAttrs.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialect/RowProgramOps.h.inc"

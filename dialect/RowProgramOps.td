@@ -1,4 +1,4 @@
-//===- RowProgramOps.td - ops of a distributed kernel -*- C++ -*-===//
+//===- RowProgramOps.td - the dialect of one thread's program -*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -8,10 +8,38 @@
 #ifndef MLAFIX_ROW_PROGRAM_OPS
 #define MLAFIX_ROW_PROGRAM_OPS
 
-include "dialect/MlafixDialect.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
+def MlafixThread_Dialect : Dialect {
+  let name = "mlafix_thread";
+  let cppNamespace = "::mlafix";
+  let summary = "The program of one GPU thread, between passes";
+  let description = [{
+    The ops and the attribute of this dialect describe what one thread of a GPU does. They exist only between passes:
+    `mlafix-lower-grid` and the passes after it create them, and the last are gone after `mlafix-overlap-grids`. The
+    compiler refuses a kernel whose text contains them. [Dialect.md](Dialect.md) has the ops that a kernel may contain.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class MlafixThread_Op<string mnemonic, list<Trait> traits = []> : Op<MlafixThread_Dialect, mnemonic, traits>;
+
+def MlafixThread_ScratchAttr : AttrDef<MlafixThread_Dialect, "Scratch"> {
+  let mnemonic = "scratch";
+  let summary = "the memory space of an exchange between the threads of a block";
+  let description = [{
+    Shared memory like `#gpu.address_space<workgroup>`, but with a short lifetime: a barrier separates its last load
+    from the next store to shared memory. Exchanges may therefore use the same memory. Where they do, a
+    `mlafix_thread.await_pushes` is such a barrier.
+
+    ```mlir
+    #mlafix_thread.scratch
+    ```
+  }];
+}
+
+def MlafixThread_RowOp : MlafixThread_Op<"row", [
     AttrSizedOperandSegments, NoRegionArguments, SingleBlockImplicitTerminator<"EndRowOp">]> {
   let summary = "the program of one row, of which this thread does its lane's share";
   let description = [{
@@ -26,7 +54,7 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
       threads of a group, and this thread's number among them.
 
     ```mlir
-    mlafix.row lane %i mask %zero {
+    mlafix_thread.row lane %i mask %zero {
       %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
       mlafix.store %v, %x[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     }
@@ -40,39 +68,39 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
   let builders = [OpBuilder<(ins "::mlir::Value":$lane, "::mlir::Value":$mask, "::mlir::ValueRange":$groups)>];
 }
 
-def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent<"RowOp">]> {
+def MlafixThread_EndRowOp : MlafixThread_Op<"end_row", [Pure, Terminator, HasParent<"RowOp">]> {
   let summary = "ends the program of a row";
   let description = [{
     Implicit in the custom form.
 
     ```mlir
-    mlafix.row {
-      mlafix.end_row
+    mlafix_thread.row {
+      mlafix_thread.end_row
     }
     ```
   }];
   let assemblyFormat = "attr-dict";
 }
 
-def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
+def MlafixThread_PushOp : MlafixThread_Op<"push", [
     TypesMatchWith<"type of 'value' matches element type of 'memref'", "memref", "value", "::llvm::cast<::mlir::MemRefType>($_self).getElementType()">]> {
   let summary = "stores a value into the shared memory of one block of the cluster";
   let description = [{
     `memref` is shared memory of this thread's own block. The op stores to the same place in the shared memory of block
     `block` of the cluster. It must be executed after all blocks of the cluster have begun, and before their last
-    cluster barrier. If a `mlafix.await_pushes` waits for `memref`, no cluster barrier is needed. The op is for GPUs;
-    `mlafix-kernels-to-nvvm` lowers it.
+    cluster barrier. If a `mlafix_thread.await_pushes` waits for `memref`, no cluster barrier is needed. The op is for
+    GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
-    mlafix.push %one, %partials[%i] to %zero : memref<8xf32, #gpu.address_space<workgroup>>
+    mlafix_thread.push %one, %partials[%i] to %zero : memref<8xf32, #gpu.address_space<workgroup>>
     ```
   }];
   let arguments = (ins AnyType:$value, Arg<AnyMemRef, "", [MemWrite]>:$memref, Index:$index, I32:$block);
   let assemblyFormat = "$value `,` $memref `[` $index `]` `to` $block attr-dict `:` type($memref)";
 }
 
-def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
+def MlafixThread_AwaitPushesOp : MlafixThread_Op<"await_pushes"> {
   let summary = "waits until all of a block's shared memory has been pushed";
   let description = [{
     Waits until each element of `memref` of this block has been pushed. Blocks push each element once in a launch, so
@@ -82,7 +110,7 @@ def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
 
     ```mlir
     %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
-    mlafix.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
+    mlafix_thread.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref);
@@ -90,7 +118,7 @@ def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
   let hasVerifier = 1;
 }
 
-def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
+def MlafixThread_TableLinesOp : MlafixThread_Op<"table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{
     A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): the number of lines of 128 bytes that
@@ -98,7 +126,7 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
     contiguous along its last dim or takes more than 128 KiB, or if a prefetch would gain nothing.
 
     ```mlir
-    %lines = mlafix.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
+    %lines = mlafix_thread.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
     ```
   }];
   let arguments = (ins AnyMemRef:$source);
@@ -106,7 +134,7 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
-def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
+def MlafixThread_SizeReciprocalOp : MlafixThread_Op<"size_reciprocal", [Pure]> {
   let summary = "what divides by a size that is known at the launch";
   let description = [{
     A number that a launch passes (the parameter `reciprocal` of docs/UnitFormat.md) for dividing by s, the size of a
@@ -114,7 +142,7 @@ def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
     (2 x m >> 32) >> e for every x from 0 to 2^31 - 1.
 
     ```mlir
-    %reciprocal = mlafix.size_reciprocal %out dim 1 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    %reciprocal = mlafix_thread.size_reciprocal %out dim 1 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     ```
   }];
   let arguments = (ins AnyMemRef:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$dim);
@@ -122,7 +150,7 @@ def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
   let assemblyFormat = "$source `dim` $dim attr-dict `:` type($source)";
 }
 
-def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
+def MlafixThread_WaitPeersOp : MlafixThread_Op<"wait_peers"> {
   let summary = "tells the other ranks that this one has come, and waits for them";
   let description = [{
     Every thread of a collective kernel must execute the op after the preceding grid has completed, and before the first
@@ -132,14 +160,14 @@ def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
     for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
-    %arrived = mlafix.wait_peers : i1
+    %arrived = mlafix_thread.wait_peers : i1
     ```
   }];
   let results = (outs I1:$arrived);
   let assemblyFormat = "attr-dict `:` type($arrived)";
 }
 
-def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
+def MlafixThread_ReleasePeersOp : MlafixThread_Op<"release_peers"> {
   let summary = "tells the other ranks that this one has read their memory, and waits until they have read its own";
   let description = [{
     Every thread must execute the op after the last access to a peer's memory. The last block to execute it tells all
@@ -149,7 +177,7 @@ def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
     not wait for the others, so the block may have read memory that was overwritten too early.
 
     ```mlir
-    %valid = mlafix.release_peers %p : i1
+    %valid = mlafix_thread.release_peers %p : i1
     ```
   }];
   let arguments = (ins I1:$arrived);
@@ -157,7 +185,7 @@ def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
   let assemblyFormat = "$arrived attr-dict `:` type($valid)";
 }
 
-def Mlafix_BeginExchangeOp : Op<Mlafix_Dialect, "begin_exchange"> {
+def MlafixThread_BeginExchangeOp : MlafixThread_Op<"begin_exchange"> {
   let summary = "which launch of the group this is, and whether rows may be sent";
   let description = [{
     Every thread of a kernel with `mlafix.exchange` must execute the op after the preceding grid has completed, and
@@ -166,14 +194,14 @@ def Mlafix_BeginExchangeOp : Op<Mlafix_Dialect, "begin_exchange"> {
     `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
-    %turn, %sends = mlafix.begin_exchange : index, i1
+    %turn, %sends = mlafix_thread.begin_exchange : index, i1
     ```
   }];
   let results = (outs Index:$turn, I1:$sends);
   let assemblyFormat = "attr-dict `:` type($turn) `,` type($sends)";
 }
 
-def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
+def MlafixThread_EndExchangeOp : MlafixThread_Op<"end_exchange"> {
   let summary = "tells the other ranks that this block's rows are there, and waits for theirs";
   let description = [{
     Every thread must execute the op after the block's last store to a peer's memory, and before the first load of what
@@ -182,7 +210,7 @@ def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
     not arrive before the launch's time-out, or if an earlier launch of the group failed in this way.
 
     ```mlir
-    %arrived = mlafix.end_exchange %p : i1
+    %arrived = mlafix_thread.end_exchange %p : i1
     ```
   }];
   let arguments = (ins I1:$sends);
@@ -190,7 +218,7 @@ def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
   let assemblyFormat = "$sends attr-dict `:` type($arrived)";
 }
 
-def Mlafix_PredicatedLoadOp : Op<Mlafix_Dialect, "predicated_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+def MlafixThread_PredicatedLoadOp : MlafixThread_Op<"predicated_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a load that takes no branch, and stays where it is";
   let description = [{
     If `condition` holds, the result is the value at `pointer`, of 1, 2, 4 or 8 words of 32 bits. Otherwise it is any
@@ -200,7 +228,7 @@ def Mlafix_PredicatedLoadOp : Op<Mlafix_Dialect, "predicated_load", [MemoryEffec
 
     ```mlir
     %pointer = llvm.mlir.zero : !llvm.ptr<1>
-    %pack = mlafix.predicated_load %pointer if %p : !llvm.ptr<1> -> vector<8xbf16>
+    %pack = mlafix_thread.predicated_load %pointer if %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
   }];
   let arguments = (ins AnyType:$pointer, I1:$condition);

@@ -7,7 +7,7 @@
 
 #include "lib/Compiler/Dialects.h"
 
-#include "dialect/Mlafix.h"
+#include "dialect/RowProgram.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -32,7 +32,7 @@ mlir::DialectRegistry &mlafix::dialectRegistry() {
   // The registry does not change once it is created, so threads may share it.
   static mlir::DialectRegistry &registry = *[] {
     auto *made = new mlir::DialectRegistry;
-    made->insert<MlafixDialect, mlir::LLVM::LLVMDialect,
+    made->insert<MlafixDialect, MlafixThreadDialect, mlir::LLVM::LLVMDialect,
                  mlir::NVVM::NVVMDialect, mlir::arith::ArithDialect,
                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
                  mlir::gpu::GPUDialect, mlir::index::IndexDialect,

@@ -7,7 +7,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h" // must precede ThreadOps.h
 
-#include "dialect/Mlafix.h"
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"

@@ -43,8 +43,8 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
 /// Allocates shared memory for an exchange between the threads of a block. The
-/// memory is in the memory space #mlafix.scratch. Its uses must follow the
-/// rules of that space.
+/// memory is in the memory space #mlafix_thread.scratch. Its uses must follow
+/// the rules of that space.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
 

@@ -43,7 +43,7 @@ public:
 
   Value wait();
   Value release(Value arrived);
-  /// The results of `mlafix.begin_exchange`.
+  /// The results of `mlafix_thread.begin_exchange`.
   struct Begin {
     Value last; ///< number of the last collective (i64)
     Value turn; ///< half of the memory to use: `last` modulo 2 (index)
@@ -565,8 +565,8 @@ static void loadAheadOfWaits(BeginExchangeOp begin) {
 //===----------------------------------------------------------------------===//
 
 /// Lowers `op` and returns true if it synchronises ranks. Lowering
-/// `mlafix.begin_exchange` sets `last` to the number that the op loads.
-/// Lowering `mlafix.end_exchange` uses this number.
+/// `mlafix_thread.begin_exchange` sets `last` to the number that the op loads.
+/// Lowering `mlafix_thread.end_exchange` uses this number.
 static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
                     Value &last) {
   if (auto wait = dyn_cast<WaitPeersOp>(op)) {

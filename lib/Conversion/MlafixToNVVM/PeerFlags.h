@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// Lowers `mlafix.wait_peers`, `mlafix.release_peers` and the exchange ops in
-/// `function`, whose arguments are `params`. They become stores to the
-/// workspaces of all ranks (mlafix/GroupLayout.h), and loads from this rank's
-/// workspace.
+/// Lowers `mlafix_thread.wait_peers`, `mlafix_thread.release_peers` and the
+/// exchange ops in `function`, whose arguments are `params`. They become stores
+/// to the workspaces of all ranks (mlafix/GroupLayout.h), and loads from this
+/// rank's workspace.
 ///
 /// Flags hold the number of a collective, so they only grow. A launch reads its
 /// number from the workspace, so that a graph may replay it.

@@ -29,28 +29,28 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
 
     ```mlir
     // Before
-    mlafix.row lane %lane {
+    mlafix_thread.row lane %lane {
       %v = mlafix.load %parts[%r, %t] : …
       mlafix.store %v, %out[%t] : …
     }
     // After
-    %arrived = mlafix.wait_peers : i1
+    %arrived = mlafix_thread.wait_peers : i1
     scf.if %arrived {
-      mlafix.row lane %lane {
+      mlafix_thread.row lane %lane {
         %v = mlafix.load %parts[%r, %t] : …
         mlafix.store %v, %out[%t] : …
       }
     }
-    %valid = mlafix.release_peers %arrived : i1
+    %valid = mlafix_thread.release_peers %arrived : i1
     %isMarked = arith.xori %valid, %true : i1
     scf.if %isMarked {
-      mlafix.row lane %lane {
+      mlafix_thread.row lane %lane {
         mlafix.store %nan, %out[%t] : …
       }
     }
 
     // Before
-    mlafix.row lane %lane {
+    mlafix_thread.row lane %lane {
       %turn = mlafix.turn : index
       mlafix.store %v, %parts[%r, %turn, %t] : …
       mlafix.exchange
@@ -58,26 +58,26 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
       mlafix.store %w, %out[%t] : …
     }
     // After
-    %turn, %sends = mlafix.begin_exchange : index, i1
-    mlafix.row lane %lane {
+    %turn, %sends = mlafix_thread.begin_exchange : index, i1
+    mlafix_thread.row lane %lane {
       mlafix.store %v, %parts[%r, %turn, %t] if %sends : …
     }
-    %arrived = mlafix.end_exchange %sends : i1
+    %arrived = mlafix_thread.end_exchange %sends : i1
     scf.if %arrived {
-      mlafix.row lane %lane {
+      mlafix_thread.row lane %lane {
         %w = mlafix.load %parts[%rank, %turn, %t] : …
         mlafix.store %w, %out[%t] : …
       }
     } else {
-      mlafix.row lane %lane {
+      mlafix_thread.row lane %lane {
         mlafix.store %nan, %out[%t] : …
       }
     }
     ```
   }];
   let dependentDialects = [
-      "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-      "::mlir::scf::SCFDialect"];
+      "::mlafix::MlafixThreadDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+      "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
 }
 
 def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
@@ -85,16 +85,17 @@ def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
   let description = [{
     Puts a barrier before each access of a row's program that may touch what another lane of the row has yet to read or
     write (N11). Outputs may be inputs, so a lane's store could otherwise overtake another lane's load of the same
-    scalar. Accesses to rows need no barrier among themselves: a lane touches only its own elements. For `mlafix.row`.
+    scalar. Accesses to rows need no barrier among themselves: a lane touches only its own elements. For
+    `mlafix_thread.row`.
 
     ```mlir
     // Before
-    mlafix.row lane %lane mask %mask {
+    mlafix_thread.row lane %lane mask %mask {
       mlafix.store %tile, %x[%t] : …
       %v = mlafix.load %x[%t, %i] : … -> f32
     }
     // After
-    mlafix.row lane %lane mask %mask {
+    mlafix_thread.row lane %lane mask %mask {
       mlafix.store %tile, %x[%t] : …
       nvvm.bar.warp.sync %mask : i32
       %v = mlafix.load %x[%t, %i] : … -> f32

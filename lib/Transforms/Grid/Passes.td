@@ -15,18 +15,18 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
   let description = [{
     Replaces the grid of a planned kernel, and records the launch geometry. There are five strategies.
 
-    **Threads**, for a dense grid on a GPU. `mlafix.forall` becomes the arithmetic from thread and block indices to row indices. Its body becomes a
-    `mlafix.row`, guarded by the condition that the row exists. If the target has dependent launch, every thread waits
-    for the preceding grid before the row's program. Records the launch geometry on the kernel. The plan
-    decides four things:
+    **Threads**, for a dense grid on a GPU. `mlafix.forall` becomes the arithmetic from thread and block indices to row
+    indices. Its body becomes a `mlafix_thread.row`, guarded by the condition that the row exists. If the target has
+    dependent launch, every thread waits for the preceding grid before the row's program. Records the launch geometry on
+    the kernel. The plan decides four things:
 
     - If some rows may stay unchanged, blocks 0, 1, 2, … take positions 0, n/2, 1, n/2 + 1, …, so that blocks with
       little to do run beside others.
     - If rows that differ in the first index alone have consecutive scalars, `row_bundle` such rows follow each other, so
       that a block uses all of the lines that it loads. The strides of the launch decide. Rows that are reduced, or
       stored in another width, are not reordered.
-    - Before the wait, the first thread of each block prefetches a cache line of small tensors (`mlafix.table_lines`):
-      of integers, and of floats whose lines span several rows.
+    - Before the wait, the first thread of each block prefetches a cache line of small tensors
+      (`mlafix_thread.table_lines`): of integers, and of floats whose lines span several rows.
     - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the block that
       is `rows_ahead` blocks further on. While a block computes, its multiprocessor has no room for a block that would
       load that row.
@@ -44,7 +44,7 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
     %row = arith.addi (arith.muli %block, %c8), %group : i32
     %isRow = arith.cmpi ult, %row, %rows : i32
     scf.if %isRow {
-      mlafix.row lane %lane mask %mask {
+      mlafix_thread.row lane %lane mask %mask {
         %v = mlafix.load %x[%t] : …
       }
     }
@@ -64,7 +64,7 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
       mlafix.store %out, %x[%t] : …
     }
     // After
-    mlafix.row lane %lane groups(%group, %groups, %group_threads, %member) {
+    mlafix_thread.row lane %lane groups(%group, %groups, %group_threads, %member) {
       %m, %s, %acc = mlafix.merge_loop …
       scf.if %isStored {
         mlafix.store %out, %x[%t] : …
@@ -94,7 +94,7 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
       scf.if %isAny {
         …
         scf.for %tile = %first to %tiles step %blocks {
-          mlafix.row lane %lane mask %mask {
+          mlafix_thread.row lane %lane mask %mask {
             mlafix.store %zeros, %out[%row, %h] : …
           }
         }
@@ -146,6 +146,7 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
     ```
   }];
   let dependentDialects = [
+    "::mlafix::MlafixThreadDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }

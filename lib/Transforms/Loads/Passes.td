@@ -119,7 +119,7 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
 
-    For all of this, `mlafix.predicated_load` counts as a load. At the end of the pass, it becomes PTX.
+    For all of this, `mlafix_thread.predicated_load` counts as a load. At the end of the pass, it becomes PTX.
 
     If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
     need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across this instruction.

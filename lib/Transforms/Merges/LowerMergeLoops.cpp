@@ -295,7 +295,7 @@ private:
   int64_t collected; // chunks that the first group merges per iteration
   int64_t added;     // chunks that it adds per iteration, if none has a weight
   /// This thread's group, the number of groups, and this thread's number in its
-  /// group, all i32, from mlafix.row.
+  /// group, all i32, from mlafix_thread.row.
   Value group, groups, member;
   Value isShared; // i1: true if there are several groups
 };

@@ -58,9 +58,9 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
 def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp"> {
   let summary = "merge loops become loops over chunks, which lane groups share";
   let description = [{
-    `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
-    the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
-    first group merges them in the order of a single group.
+    `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix_thread.row` of lane groups, group g
+    computes the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and
+    the first group merges them in the order of a single group.
 
     In a merge loop of numbers, lanes known to share a row take one chunk each. The largest number is then found by
     shuffles or, if there are several groups, by an atomic maximum in shared memory, of integers with the order of the

@@ -80,6 +80,7 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
     ```
   }];
   let dependentDialects = [
+    "::mlafix::MlafixThreadDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];
 }
@@ -107,6 +108,7 @@ def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
   }];
   let options = [Option<"packs", "packs", "int64_t", "1 << 15", "of all rows of a lane, at most: each is a value, and this bounds the time that compiling takes">];
   let dependentDialects = [
+    "::mlafix::MlafixThreadDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];
 }
@@ -114,11 +116,12 @@ def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
 def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
   let summary = "a row's program joins the thread's";
   let description = [{
-    Replaces `mlafix.row` by its ops. No later pass needs to know where a row's program begins or what its lane is.
+    Replaces `mlafix_thread.row` by its ops. No later pass needs to know where a row's program begins or what its lane
+    is.
 
     ```mlir
     // Before
-    mlafix.row lane %lane {
+    mlafix_thread.row lane %lane {
       vector.store %v, %x[%t, %first] : …
     }
     // After

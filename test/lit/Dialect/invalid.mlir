@@ -1050,7 +1050,7 @@ mlafix.kernel @groups(%g: i32) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expected no group values or 4 (group, number of groups, threads of a group, this thread), got 2}}
-    mlafix.row groups(%g, %g) {}
+    mlafix_thread.row groups(%g, %g) {}
   }
 }
 
@@ -1061,7 +1061,7 @@ mlafix.kernel @half(%p: i1) {
   mlafix.forall (%t) in (%c1) {
     %a = llvm.mlir.zero : !llvm.ptr<1>
     // expected-error @below {{expected a value of 1, 2, 4 or 8 words of 32 bits, got 'bf16'}}
-    %v = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> bf16
+    %v = mlafix_thread.predicated_load %a if %p : !llvm.ptr<1> -> bf16
   }
 }
 
@@ -1069,7 +1069,7 @@ mlafix.kernel @half(%p: i1) {
 
 mlafix.kernel @k(%x: memref<8xf32> {mlafix.dims = ["eight"], mlafix.access = "read"}) {
   // expected-error @below {{expected memory that a memref.alloca allocates, got other memory}}
-  mlafix.await_pushes %x : memref<8xf32>
+  mlafix_thread.await_pushes %x : memref<8xf32>
 }
 
 // -----
@@ -1080,7 +1080,7 @@ mlafix.kernel @k(%n: index) {
   %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
   scf.for %i = %c0 to %n step %c1 {
     // expected-error @below {{expected no loop around it, since each element is pushed once, got one}}
-    mlafix.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
+    mlafix_thread.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
   }
 }
 

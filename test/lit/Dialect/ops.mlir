@@ -134,26 +134,26 @@ mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.d
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x128xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // CHECK: mlafix.row lane %{{.*}} mask %m {
+    // CHECK: mlafix_thread.row lane %{{.*}} mask %m {
     // CHECK-NEXT: %[[BUFFER:.*]] = memref.alloca()
     // CHECK-NEXT: %[[V:.*]] = mlafix.load %x
     // The buffer contains the eight elements of the row that one lane holds.
     // CHECK-NEXT: mlafix.store %[[V]], %[[BUFFER]][] : tensor<128xf32, #mlafix.dim<128>>, memref<8xf32>
     // CHECK-NEXT: mlafix.load %[[BUFFER]][] : memref<8xf32> -> tensor<128xf32, #mlafix.dim<128>>
     // CHECK-NEXT: }
-    mlafix.row lane %t mask %m {
+    mlafix_thread.row lane %t mask %m {
       %buffer = memref.alloca() : memref<8xf32>
       %v = mlafix.load %x[%t] : memref<?x128xf32, strided<[?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
       mlafix.store %v, %buffer[] : tensor<128xf32, #mlafix.dim<128>>, memref<8xf32>
       %w = mlafix.load %buffer[] : memref<8xf32> -> tensor<128xf32, #mlafix.dim<128>>
     }
-    // CHECK: mlafix.row groups(%m, %m, %m, %m) {
+    // CHECK: mlafix_thread.row groups(%m, %m, %m, %m) {
     // CHECK-NEXT: }
-    mlafix.row groups(%m, %m, %m, %m) {}
+    mlafix_thread.row groups(%m, %m, %m, %m) {}
     %a = llvm.mlir.zero : !llvm.ptr<1>
-    // CHECK: mlafix.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> vector<8xbf16>
-    %pack = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> vector<8xbf16>
-    // CHECK: mlafix.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> f32
-    %word = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> f32
+    // CHECK: mlafix_thread.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> vector<8xbf16>
+    %pack = mlafix_thread.predicated_load %a if %p : !llvm.ptr<1> -> vector<8xbf16>
+    // CHECK: mlafix_thread.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> f32
+    %word = mlafix_thread.predicated_load %a if %p : !llvm.ptr<1> -> f32
   }
 }

@@ -5,7 +5,7 @@
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-kernels-to-nvvm)" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-!part = memref<384xf32, #mlafix.scratch>
+!part = memref<384xf32, #mlafix_thread.scratch>
 
 // CHECK: llvm.mlir.global internal @apart_shared{{.*}} : !llvm.array<384 x f32>
 // CHECK: llvm.mlir.global internal @apart_shared{{.*}} : !llvm.array<384 x f32>
@@ -26,8 +26,8 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "apart"}}
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-!part = memref<384xf32, #mlafix.scratch>
-!more = memref<512xf32, #mlafix.scratch>
+!part = memref<384xf32, #mlafix_thread.scratch>
+!more = memref<512xf32, #mlafix_thread.scratch>
 !lasting = memref<384xf32, #gpu.address_space<workgroup>>
 
 // CHECK-DAG: llvm.mlir.global internal @common_shared{{.*}} : !llvm.array<2048 x i8>

@@ -27,5 +27,5 @@ func.func @folds() -> i32 {
 // -----
 
 // expected-error @+2 {{Dialect `linalg' not found for custom op}}
-// expected-note @below {{Available dialects: arith, builtin, cf, func, gpu, index, llvm, math, memref, mlafix, nvvm, scf, tensor, ub, vector}}
+// expected-note @below {{Available dialects: arith, builtin, cf, func, gpu, index, llvm, math, memref, mlafix, mlafix_thread, nvvm, scf, tensor, ub, vector}}
 "builtin.module"() ({ linalg.fill }) : () -> ()

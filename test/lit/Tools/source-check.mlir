@@ -10,6 +10,8 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"]
     %v = memref.load %x[%t] : memref<?xf32, strided<[?], offset: ?>>
     // CHECK: source-check.mlir:[[@LINE+1]]:10: error: expected an operation that every target has, got 'arith.remf', which CPUs lack
     %r = arith.remf %v, %v : f32
+    // CHECK: source-check.mlir:[[@LINE+1]]:5: error: expected operations of mlafix, arith, math, scf or memref.dim in a kernel, got 'mlafix_thread.row'
+    mlafix_thread.row {}
     mlafix.store %r, %x[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
   }
 }

@@ -35,7 +35,7 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 // CHECK-SAME: lanes = 128, packs = 4, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-// CHECK-DAG: memref.alloca() : memref<4xi32, #mlafix.scratch>
+// CHECK-DAG: memref.alloca() : memref<4xi32, #mlafix_thread.scratch>
 // CHECK: nvvm.barrier
 // CHECK-COUNT-4: memref.load
 // CHECK-NOT: memref.load
@@ -56,7 +56,7 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
 // CHECK-LABEL: @sum_fast
 // CHECK-COUNT-6: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-// CHECK-DAG: memref.alloca() : memref<16xi32, #mlafix.scratch>
+// CHECK-DAG: memref.alloca() : memref<16xi32, #mlafix_thread.scratch>
 // CHECK-COUNT-16: memref.load
 // CHECK-LABEL: @sum_any
 mlafix.kernel @sum(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},

@@ -9,7 +9,7 @@
 // CHECK-SAME: lanes = 256, packs = 2, pack = 4, rows = 1
 // CHECK: %[[ALL:.*]] = arith.constant -1 : i32
 // CHECK-COUNT-10: nvvm.shfl.sync bfly
-// CHECK-DAG: memref.alloca() : memref<16xi32, #mlafix.scratch>
+// CHECK-DAG: memref.alloca() : memref<16xi32, #mlafix_thread.scratch>
 // CHECK: nvvm.barrier
 // CHECK-COUNT-2: memref.load
 // CHECK-NOT: memref.load

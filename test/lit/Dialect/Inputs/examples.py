@@ -1,9 +1,10 @@
-"""Prints every ```mlir example of docs/Dialect.md as a separate module, for --split-input-file.
+"""Prints every ```mlir example of the pages given as a separate module, for --split-input-file.
 
 A whole kernel is printed as it is. An example of some ops is put into a kernel that defines the values that the ops
 use. A type or an attribute becomes an attribute of a module.
 """
 
+import pathlib
 import re
 import sys
 
@@ -50,10 +51,10 @@ def wrap(example):
     return AROUND.format(before=before, example=example)
 
 
-text = open(sys.argv[1], encoding="utf-8").read()
+text = "\n".join(pathlib.Path(page).read_text(encoding="utf-8") for page in sys.argv[1:])
 examples = re.findall(r"```mlir\n(.*?)```", text, re.S)
-ops = set(re.findall(r"^### `mlafix\.(\w+)`", text, re.M))
-shown = set(re.findall(r"mlafix\.(\w+)", "\n".join(examples)))
+ops = set(re.findall(r"^### `(mlafix\w*\.\w+)`", text, re.M))
+shown = set(re.findall(r"mlafix\w*\.\w+", "\n".join(examples)))
 if ops - shown:
     sys.exit(f"expected an example of every op, got none of {sorted(ops - shown)}")
 print(f"// {len(ops)} ops, {len(examples)} examples")

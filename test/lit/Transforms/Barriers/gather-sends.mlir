@@ -11,12 +11,12 @@
 
 // CHECK-LABEL: mlafix.kernel @send_any
 // CHECK: %[[THREAD:.*]] = nvvm.read.ptx.sreg.tid.x : i32
-// CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix.begin_exchange : index, i1
+// CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix_thread.begin_exchange : index, i1
 // CHECK-DAG: %[[LSES:.*]] = memref.alloca() : memref<[[ROWS:[0-9]+]]xf32, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[LARGEST:.*]] = memref.alloca() : memref<[[ROWS]]xf32, #gpu.address_space<workgroup>>
 // The row's program leaves the row's lse and its largest element, which the lanes compute, in shared memory. A store
 // whose index is loaded from memory stays in the row's program, and so do other stores to the same tensor.
-// CHECK: mlafix.row lane %[[LANE:.*]] mask
+// CHECK: mlafix_thread.row lane %[[LANE:.*]] mask
 // CHECK: mlafix.store %{{.*}}, %staged[
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0
 // CHECK: scf.if %[[FIRST]]
@@ -35,7 +35,7 @@
 // CHECK-NEXT: memref.store %[[LSE]], %staged_lses[%{{.*}}, %[[TURN]], %[[PLACE:.*]]]
 // CHECK: %[[OTHER:.*]] = memref.load %[[LARGEST]][%{{.*}}]
 // CHECK: memref.store %[[OTHER]], %staged_largest[%{{.*}}, %[[TURN]], %{{.*}}]
-// CHECK: mlafix.end_exchange %[[SENDS]] : i1
+// CHECK: mlafix_thread.end_exchange %[[SENDS]] : i1
 // CHECK-NOT: mlafix.store {{.*}} %staged
 mlafix.kernel @send(
     %out: !vector {mlafix.dims = ["n", "D"], mlafix.access = "write"},

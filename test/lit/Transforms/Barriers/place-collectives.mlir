@@ -12,18 +12,18 @@
 
 // CHECK-LABEL: mlafix.kernel @total_any
 // CHECK: nvvm.griddepcontrol wait
-// CHECK: %[[ARRIVED:.*]] = mlafix.wait_peers : i1
+// CHECK: %[[ARRIVED:.*]] = mlafix_thread.wait_peers : i1
 // CHECK-NEXT: scf.if %[[ARRIVED]] {
 // CHECK-NEXT: scf.if
-// CHECK-NEXT: mlafix.row
+// CHECK-NEXT: mlafix_thread.row
 // CHECK: mlafix.load %parts
 // CHECK: mlafix.load %counts
 // CHECK: mlafix.load %bias
-// CHECK: %[[VALID:.*]] = mlafix.release_peers %[[ARRIVED]] : i1
+// CHECK: %[[VALID:.*]] = mlafix_thread.release_peers %[[ARRIVED]] : i1
 // CHECK: %[[MARKS:.*]] = arith.xori %[[VALID]], %true
 // CHECK: scf.if %[[MARKS]] {
 // CHECK-NEXT: scf.if
-// CHECK-NEXT: mlafix.row
+// CHECK-NEXT: mlafix_thread.row
 // CHECK-NOT: mlafix.load %parts
 // CHECK-NOT: mlafix.load %counts
 // CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32

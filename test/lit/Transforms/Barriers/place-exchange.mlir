@@ -10,25 +10,25 @@
 
 // CHECK-LABEL: mlafix.kernel @swap_any
 // CHECK: nvvm.griddepcontrol wait
-// CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix.begin_exchange : index, i1
+// CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix_thread.begin_exchange : index, i1
 // CHECK-NOT: scf.if %[[SENDS]]
-// CHECK: mlafix.row
+// CHECK: mlafix_thread.row
 // CHECK: %[[X:.*]] = mlafix.load %x[
 // CHECK: scf.for %[[R:.*]] =
 // CHECK: %[[STORED:.*]] = arith.andi %{{.*}}, %[[SENDS]] : i1
 // CHECK: mlafix.store %[[X]], %staged[%[[R]], %[[TURN]], %{{.*}}] if %[[STORED]] :
 // CHECK: mlafix.store %{{.*}}, %counts[%{{.*}}, %[[TURN]], %{{.*}}] if %[[SENDS]] :
 // CHECK-NOT: %out
-// CHECK: %[[ARRIVED:.*]] = mlafix.end_exchange %[[SENDS]] : i1
+// CHECK: %[[ARRIVED:.*]] = mlafix_thread.end_exchange %[[SENDS]] : i1
 // CHECK-NEXT: scf.if %[[ARRIVED]] {
-// CHECK: mlafix.row
+// CHECK: mlafix_thread.row
 // CHECK-NOT: mlafix.load %x[
 // CHECK-NOT: mlafix.store {{.*}} %staged
 // CHECK: mlafix.load %staged[%rank, %[[TURN]], %{{.*}}]
 // CHECK: mlafix.load %counts[%rank, %[[TURN]], %{{.*}}]
 // CHECK: mlafix.store %{{.*}}, %out[
 // CHECK: } else {
-// CHECK: mlafix.row
+// CHECK: mlafix_thread.row
 // CHECK-NOT: mlafix.load
 // CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
 // CHECK: mlafix.splat %[[NAN]]

@@ -13,7 +13,7 @@ module attributes {mlafix.target = "sm_80"} {
     %c1 = arith.constant 1 : index
     %c8 = arith.constant 8 : index
     %n = memref.dim %x, %c0 : !rows
-    // CHECK: mlafix.row lane %{{.*}} mask %[[MASK:.*]] {
+    // CHECK: mlafix_thread.row lane %{{.*}} mask %[[MASK:.*]] {
     mlafix.forall (%t) in (%n) {
       %z = arith.constant 0.0 : f32
       // CHECK: scf.for

@@ -30,7 +30,7 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: %[[GROUPS:.*]] = arith.shrui %{{.*}}, %[[SHIFT]]
     // CHECK: %[[STORED:.*]] = arith.andi
     // CHECK: arith.minui
-    // CHECK: mlafix.row lane %{{.*}} groups(%[[GROUP]], %[[GROUPS]], %group_threads, %[[MEMBER]]) {
+    // CHECK: mlafix_thread.row lane %{{.*}} groups(%[[GROUP]], %[[GROUPS]], %group_threads, %[[MEMBER]]) {
     mlafix.forall (%t) in (%n) {
       %low = arith.constant 0xFF800000 : f32
       %zero = arith.constant 0.0 : f32
@@ -57,7 +57,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.x
   // CHECK: %[[FIRST:.*]] = arith.muli %[[THREAD]], %[[BLOCKS]]
   // CHECK: %[[LINE:.*]] = arith.addi %[[FIRST]], %{{.*}}
-  // CHECK: %[[LINES:.*]] = mlafix.table_lines %e
+  // CHECK: %[[LINES:.*]] = mlafix_thread.table_lines %e
   // CHECK: %[[COUNT:.*]] = arith.trunci %[[LINES]]
   // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[LINE]], %[[COUNT]]
   // CHECK: scf.if %[[EXISTS]] {

@@ -25,7 +25,7 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: nvvm.griddepcontrol wait
     // CHECK: nvvm.griddepcontrol launch_dependents
     // CHECK: scf.if %[[IS_ROW]] {
-    // CHECK-NEXT: mlafix.row lane %[[LANE]] mask %[[MASK]] attributes {whole_warps} {
+    // CHECK-NEXT: mlafix_thread.row lane %[[LANE]] mask %[[MASK]] attributes {whole_warps} {
     // CHECK-NEXT: mlafix.load %x[%[[T]], %[[H]]]
     // CHECK: mlafix.store %{{.*}}, %x[%[[T]], %[[H]]]
     // CHECK-NEXT: }
@@ -39,7 +39,7 @@ module attributes {mlafix.target = "sm_90"} {
 
   // The grid has 7 n rows, two per warp. The last warp may have only one row, so there is no `whole_warps`.
   // CHECK-LABEL: mlafix.kernel @odd
-  // CHECK: mlafix.row lane %{{.*}} mask %{{[^ ]*}} {
+  // CHECK: mlafix_thread.row lane %{{.*}} mask %{{[^ ]*}} {
   mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 16>, dependent_launch = yes>} {
     %c0 = arith.constant 0 : index
@@ -57,7 +57,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c4_i32
   // CHECK: arith.muli %[[PART]], %c512_i32
   // CHECK: %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
-  // CHECK: mlafix.row lane %{{[^ ]*}} attributes {whole_warps} {
+  // CHECK: mlafix_thread.row lane %{{[^ ]*}} attributes {whole_warps} {
   mlafix.kernel @parts(%x: memref<?x15000xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"})
       attributes {guards = [#mlafix.guard<max_rows, value = 2147483647>],
                   plan = #mlafix.plan<layout = <lanes = 256, packs = 2, pack = 8, rows = 1, parts = 4>>} {

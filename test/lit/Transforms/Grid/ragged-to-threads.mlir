@@ -21,7 +21,7 @@ module attributes {mlafix.target = "sm_80"} {
     // CHECK: nvvm.barrier #nvvm.reduction<or>
     // CHECK: nvvm.shfl.sync up
     // CHECK: memref.store %{{.*}}, %lse
-    // CHECK: mlafix.row lane %{{.*}} mask %{{.*}} {
+    // CHECK: mlafix_thread.row lane %{{.*}} mask %{{.*}} {
     // CHECK-NOT: %lse
     // CHECK: mlafix.store %{{.*}}, %out
     // CHECK-NOT: mlafix.ragged_forall

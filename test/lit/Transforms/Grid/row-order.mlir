@@ -27,7 +27,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @scale
   // APART-LABEL: mlafix.kernel @scale
   // APART-NOT: extract_strided_metadata
-  // APART: mlafix.table_lines
+  // APART: mlafix_thread.table_lines
   // LOW-LABEL: llvm.func @scale
   // LOW-SAME: params = [<pointer, arg = 0>, <size, arg = 0, dim = 0>, <pointer, arg = 1>, <lines, arg = 1>, <stride, arg = 1, dim = 0>, <stride, arg = 1, dim = 1>, <local>]
   mlafix.kernel @scale(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
@@ -55,7 +55,7 @@ module attributes {mlafix.target = "sm_90"} {
     // The first thread of block b prefetches line b of the lses.
     // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %{{.*}}, %c1_i32
     // CHECK: scf.if %[[FIRST]] {
-    // CHECK: %[[LINES:.*]] = mlafix.table_lines %s
+    // CHECK: %[[LINES:.*]] = mlafix_thread.table_lines %s
     // CHECK: %[[COUNT:.*]] = arith.trunci %[[LINES]] : i64 to i32
     // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[BLOCK:.*]], %[[COUNT]] : i32
     // CHECK: scf.if %[[EXISTS]] {

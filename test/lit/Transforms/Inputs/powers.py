@@ -12,7 +12,7 @@ mlafix.kernel @powers(%l: !col {{mlafix.dims = ["n"], mlafix.access = "read"}},
   %one = arith.constant dense<0.0> : vector<1xf32>
   %inf = arith.constant 0xFF800000 : f32
   mlafix.forall (%t) in (%n) {{
-    mlafix.row groups(%g, %gs, %gt, %me) {{
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {{
       %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%m) : f32 {{
 {POWERS}
         %exists = arith.cmpi slt, %k, %n : index

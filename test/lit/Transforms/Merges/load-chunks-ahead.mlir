@@ -18,7 +18,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   %zero = arith.constant dense<0.0> : vector<4xf32>
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // The first chunk is loaded without masks if it is complete.
       // CHECK: %[[FIRST:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
       // CHECK-NEXT: vector.load %x
@@ -59,7 +59,7 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<40xf32>
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK-NOT: {{vector.load|vector.maskedload}} %x
       // CHECK: scf.for
       // CHECK: vector.maskedload %x
@@ -82,7 +82,7 @@ mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<4xf32>
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK-NOT: {{vector.load|vector.maskedload}} %x
       // CHECK: scf.for
       // CHECK: vector.maskedload %x
@@ -111,7 +111,7 @@ mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, 
   %one = arith.constant dense<0.0> : vector<1xf32>
   %none = arith.constant dense<0.0> : vector<8xbf16>
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK: scf.if
       // CHECK-NEXT: vector.load %x{{.*}} {nontemporal = true} : {{.*}}, vector<4xf32>
       // CHECK-NEXT: vector.load %l{{[^ ]*}} : {{.*}}, vector<1xf32>
@@ -149,7 +149,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
   %one = arith.constant dense<0.0> : vector<1xf32>
   %inf = arith.constant 0xFF800000 : f32
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK: vector.maskedload %l
       // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
       // CHECK-NEXT: vector.load %x
@@ -194,7 +194,7 @@ mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: 
   %one = arith.constant dense<0.0> : vector<1xf32>
   %inf = arith.constant 0xFF800000 : f32
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %n, %c0 : index
       // CHECK: %[[ONE:.*]] = arith.cmpi sle, %n, %{{.*}} : index
       // CHECK: %[[ONLY:.*]] = arith.andi %[[ANY]], %[[ONE]] : i1
@@ -249,7 +249,7 @@ mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   %one = arith.constant dense<0.0> : vector<1xf32>
   %inf = arith.constant 0xFF800000 : f32
   mlafix.forall (%t) in (%n) {
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK-NOT: scf.yield %{{.*}}poison
       // CHECK: vector.maskedload %l
       // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (f32)

@@ -30,7 +30,7 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
   %n = memref.dim %x, %c0 : !col
   mlafix.forall (%t) in (%n) {
     %zeros = arith.constant dense<0.0> : vector<4xf32>
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // CHECK: %[[STRIDE:.*]] = arith.muli
       // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STRIDE]]
@@ -67,7 +67,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
     // CHECK: nvvm.barrier
     // CHECK: nvvm.griddepcontrol
     nvvm.griddepcontrol wait
-    mlafix.row groups(%g, %gs, %gt, %me) {
+    mlafix_thread.row groups(%g, %gs, %gt, %me) {
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // The initial value may be the result of an earlier loop, which only the first group has. The other groups begin
       // with -inf.

@@ -10,7 +10,7 @@ mlafix.kernel @store(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = [
     // CHECK-NEXT: %[[ZERO:.*]] = arith.constant
     // CHECK-NEXT: memref.store %[[ZERO]], %x[%[[T]]]
     // CHECK-NEXT: }
-    mlafix.row lane %c0 mask %mask {
+    mlafix_thread.row lane %c0 mask %mask {
       %zero = arith.constant 0.0 : f32
       memref.store %zero, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
     }

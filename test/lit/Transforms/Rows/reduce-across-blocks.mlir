@@ -19,8 +19,8 @@
 // IR: arith.ori %{{.+}}, %[[THREAD]]
 // IR: nvvm.barrier
 // IR-NOT: nvvm.barrier
-// IR: mlafix.push %{{.+}}, %[[MEMORY:.+]][%{{.+}}] to %{{.+}} : memref<64xf32, #gpu.address_space<workgroup>>
-// IR: mlafix.await_pushes %[[MEMORY]] : memref<64xf32, #gpu.address_space<workgroup>>
+// IR: mlafix_thread.push %{{.+}}, %[[MEMORY:.+]][%{{.+}}] to %{{.+}} : memref<64xf32, #gpu.address_space<workgroup>>
+// IR: mlafix_thread.await_pushes %[[MEMORY]] : memref<64xf32, #gpu.address_space<workgroup>>
 // IR-NOT: nvvm.cluster
 // IR: memref.store
 
@@ -70,7 +70,7 @@ mlafix.kernel @sums(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x
 // In a loop, every iteration uses the same shared memory, so a second barrier follows the reads.
 // IR-LABEL: mlafix.kernel @in_a_loop_dense(
 // IR: scf.for
-// IR: mlafix.push
+// IR: mlafix_thread.push
 // IR: nvvm.cluster.arrive {aligned}
 // IR-NEXT: nvvm.cluster.wait {aligned}
 // IR: memref.load

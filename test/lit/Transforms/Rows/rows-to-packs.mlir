@@ -10,7 +10,7 @@ module attributes {mlafix.target = "sm_80"} {
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
-    // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
+    // CHECK: mlafix_thread.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
     mlafix.forall (%t) in (%n) {
       // CHECK-COUNT-2: vector.maskedload %x{{.*}} into vector<4xbf16>
       %v = mlafix.load %x[%t] if %p : !rows -> !tile
@@ -131,7 +131,7 @@ module attributes {mlafix.target = "sm_80"} {
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
-    // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
+    // CHECK: mlafix_thread.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
     mlafix.forall (%t) in (%n) {
       %v = mlafix.load %x[%t] : !rows -> !tile
       // CHECK: %[[NONE:.*]] = arith.constant dense<-0.000000e+00> : vector<4xf32>

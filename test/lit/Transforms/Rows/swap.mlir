@@ -10,7 +10,7 @@ module attributes {mlafix.target = "sm_80"} {
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
-    // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
+    // CHECK: mlafix_thread.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
     mlafix.forall (%t) in (%n) {
       // CHECK: %[[A:.*]] = vector.load %x
       // CHECK: %[[B:.*]] = vector.load %x
@@ -43,7 +43,7 @@ module attributes {mlafix.target = "sm_80"} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // CHECK: memref.alloca() : memref<512xf32, #mlafix.scratch>
+      // CHECK: memref.alloca() : memref<512xf32, #mlafix_thread.scratch>
       // CHECK: arith.xori %{{.*}}, %c64
       // CHECK-COUNT-4: memref.store
       // CHECK: nvvm.barrier
@@ -68,7 +68,7 @@ module attributes {mlafix.target = "sm_80"} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // CHECK: memref.alloca() : memref<8192xf32, #mlafix.scratch>
+      // CHECK: memref.alloca() : memref<8192xf32, #mlafix_thread.scratch>
       // CHECK-COUNT-16: memref.store
       // CHECK: nvvm.barrier
       // CHECK-COUNT-16: memref.load
