@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 def choice_of(text: str) -> Choice | None:
     """Parses comma-separated words: "1", "compare", "count", or names of functions. Returns None if nothing is to be
     replaced."""
-    words = {word.strip() for word in text.split(",")} - {""}
+    words = {word.strip().lower() for word in text.split(",")} - {""}
     if not words or words & {"0", "off", "false", "no"}:
         return None
     return Choice(frozenset(words - {"1", "on", "true", "yes", "compare", "count"}), "compare" in words, bool(words & {"count", "compare"}))

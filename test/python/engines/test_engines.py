@@ -246,6 +246,12 @@ def test_compare_runs_both_and_keeps_our_result(engine: types.ModuleType, monkey
                      capsys.readouterr().err)
 
 
+def test_words_of_a_choice_may_have_any_case() -> None:
+    assert switch.choice_of("OFF") is None
+    assert switch.choice_of("True") == switch.choice_of("1")
+    assert switch.choice_of("Pack, Compare") == switch.choice_of("pack,compare")
+
+
 def test_counts_are_said_at_exit() -> None:
     program = """
 from mlafix.engines import switch
