@@ -71,7 +71,7 @@ def Mlafix_Dialect : Dialect {
     In a kernel, these ops have a result for all operands, the same on every target: `mlafix-define-edge-cases` in
     [Passes.md](Passes.md) says which.
 
-    Ops of a single GPU thread, which only passes create, are the dialect `mlafix_thread`
+    Ops that only passes create, for the program of one GPU thread, are in the dialect `mlafix_thread`
     ([ThreadDialect.md](ThreadDialect.md)).
   }];
   let dependentDialects = [

@@ -16,9 +16,10 @@ def MlafixThread_Dialect : Dialect {
   let cppNamespace = "::mlafix";
   let summary = "The program of one GPU thread, between passes";
   let description = [{
-    The ops and the attribute of this dialect describe what one thread of a GPU does. They exist only between passes:
-    `mlafix-lower-grid` and the passes after it create them, and the last are gone after `mlafix-overlap-grids`. The
-    compiler refuses a kernel whose text contains them. [Dialect.md](Dialect.md) has the ops that a kernel may contain.
+    The ops and the attribute of this dialect describe what one thread of a GPU does. Passes create them,
+    `mlafix-lower-grid` first. `mlafix-kernels-to-nvvm` lowers all but `predicated_load`, which `mlafix-overlap-grids`
+    lowers. `mlafix-opt --emit=distributed` prints them. The compiler refuses a kernel whose text contains such an op.
+    [Dialect.md](Dialect.md) has the ops that a kernel may contain.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -30,8 +31,8 @@ def MlafixThread_ScratchAttr : AttrDef<MlafixThread_Dialect, "Scratch"> {
   let summary = "the memory space of an exchange between the threads of a block";
   let description = [{
     Shared memory like `#gpu.address_space<workgroup>`, but with a short lifetime: a barrier separates its last load
-    from the next store to shared memory. Exchanges may therefore use the same memory. Where they do, a
-    `mlafix_thread.await_pushes` is such a barrier.
+    from the next store to shared memory. Exchanges may therefore use the same memory. If they do,
+    `mlafix-kernels-to-nvvm` adds such a barrier to each `mlafix_thread.await_pushes`.
 
     ```mlir
     #mlafix_thread.scratch
@@ -43,8 +44,7 @@ def MlafixThread_RowOp : MlafixThread_Op<"row", [
     AttrSizedOperandSegments, NoRegionArguments, SingleBlockImplicitTerminator<"EndRowOp">]> {
   let summary = "the program of one row, of which this thread does its lane's share";
   let description = [{
-    On a GPU, the body of a grid becomes this op. It exists from the pass that distributes the grid over threads up to
-    `mlafix-inline-rows`.
+    On a GPU, the body of a grid becomes this op. It exists from `mlafix-lower-grid` to `mlafix-inline-rows`.
 
     - `lane`: this thread's number among the lanes of its row. It is missing if a row has one lane.
     - `mask`: the lanes of the row within their warp, as bits. It is missing if the lanes never synchronise.
@@ -101,11 +101,11 @@ def MlafixThread_PushOp : MlafixThread_Op<"push", [
 }
 
 def MlafixThread_AwaitPushesOp : MlafixThread_Op<"await_pushes"> {
-  let summary = "waits until all of a block's shared memory has been pushed";
+  let summary = "waits until each element of a memref in shared memory has been pushed";
   let description = [{
     Waits until each element of `memref` of this block has been pushed. Blocks push each element once in a launch, so
-    neither the pushes nor the op may be in a loop. The pushed values are visible after the op. It does not order other
-    accesses, and so is faster than a cluster barrier. A block may end once it has waited for its last pushes. The op is
+    neither the pushes nor the op may be in a loop. The pushed values are visible after the op. Passes may not rely on
+    it to order other accesses, so it is faster than a cluster barrier. A block may end once it has waited for its last pushes. The op is
     for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
@@ -121,7 +121,7 @@ def MlafixThread_AwaitPushesOp : MlafixThread_Op<"await_pushes"> {
 def MlafixThread_TableLinesOp : MlafixThread_Op<"table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{
-    A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): the number of lines of 128 bytes that
+    The result is a number that a launch passes ([UnitFormat.md](UnitFormat.md), parameter `lines`): the number of lines of 128 bytes that
     the grid's blocks prefetch, one each, from the tensor's first element on. The number is 0 if the tensor is not
     contiguous along its last dim or takes more than 128 KiB, or if a prefetch would gain nothing.
 
@@ -137,8 +137,8 @@ def MlafixThread_TableLinesOp : MlafixThread_Op<"table_lines", [Pure]> {
 def MlafixThread_SizeReciprocalOp : MlafixThread_Op<"size_reciprocal", [Pure]> {
   let summary = "what divides by a size that is known at the launch";
   let description = [{
-    A number that a launch passes (the parameter `reciprocal` of docs/UnitFormat.md) for dividing by s, the size of a
-    tensor's dim. The number has m in its lower 32 bits and e in the upper ones. The quotient x / s, rounded down, is
+    The result is a number that a launch passes ([UnitFormat.md](UnitFormat.md), parameter `reciprocal`) for dividing by
+    s, the size of a tensor's dim. The number has m in its lower 32 bits and e in the upper ones. The quotient x / s, rounded down, is
     (2 x m >> 32) >> e for every x from 0 to 2^31 - 1.
 
     ```mlir

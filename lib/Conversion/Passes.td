@@ -94,7 +94,7 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = [
     "::mlafix::MlafixThreadDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
