@@ -526,22 +526,24 @@ static bool isBounded(const RowShape &shape) {
 }
 
 /// True if a lane holds two elements of a row per register: they have at most
-/// 16 bits, and are widened again for each reduction. Predicates and more than
-/// two reductions together take the registers that this saves.
-static bool isPacked(const RowShape &shape) {
+/// 16 bits, and are widened again for each reduction. The predicates of a
+/// bounded row take registers too. So one block never holds such a row in this
+/// way, since it would spill, and a cluster only with up to two reductions.
+static bool isPacked(const RowShape &shape, bool inCluster) {
   return shape.stored.empty() && shape.moves == 1 && shape.widest() <= 2 &&
-         !shape.keeps && (shape.reductions <= 2 || !isBounded(shape));
+         !shape.keeps &&
+         (!isBounded(shape) || (inCluster && shape.reductions <= 2));
 }
 
 /// Returns the most elements of a row per lane if two blocks of half the
-/// maximal threads share a multiprocessor's registers. Packed rows allow twice
-/// as many, unless they are bounded: a block of the maximal threads would
-/// spill. Elements that take two registers allow half as many.
-static int64_t getMostShared(const MachineModel &machine,
-                             const RowShape &shape) {
-  return machine.sharedElements *
-         (isPacked(shape) && !isBounded(shape) ? 2 : 1) /
-         (shape.isWide ? 2 : 1);
+/// maximal threads share a multiprocessor's registers, or if a cluster holds
+/// the row. Elements that take two registers allow half as many.
+static int64_t getMostElements(const MachineModel &machine,
+                               const RowShape &shape, bool inCluster) {
+  int64_t most = isPacked(shape, inCluster) ? 2 * machine.sharedElements
+                 : inCluster                ? machine.clusterElements
+                                            : machine.sharedElements;
+  return most / (shape.isWide ? 2 : 1);
 }
 
 /// Returns the elements per lane if `lanes` lanes hold a row of `needed` packs.
@@ -557,8 +559,8 @@ static int64_t countElements(int64_t needed, int64_t lanes, int64_t pack) {
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
                             int64_t needed, int64_t pack) {
   int64_t half = machine.threadsPerBlock / 2;
-  bool isShort =
-      countElements(needed, half, pack) <= getMostShared(machine, shape);
+  bool isShort = countElements(needed, half, pack) <=
+                 getMostElements(machine, shape, /*inCluster=*/false);
   return shape.reduces() && !shape.isRagged && pack > 1 && isShort
              ? half
              : machine.threadsPerBlock;
@@ -600,11 +602,10 @@ static LayoutAttr chooseCluster(MLIRContext *context,
   int64_t blocks = machine.clusterBlocks, threads = machine.threadsPerBlock;
   if (blocks < 2 || !shape.reduces() || shape.staysInBlock || shape.exchanges ||
       pack == 1 ||
-      countElements(needed, threads, pack) <= getMostShared(machine, shape))
+      countElements(needed, threads, pack) <=
+          getMostElements(machine, shape, /*inCluster=*/false))
     return {};
-  int64_t most =
-      (isPacked(shape) ? 2 * machine.sharedElements : machine.clusterElements) /
-      (shape.isWide ? 2 : 1);
+  int64_t most = getMostElements(machine, shape, /*inCluster=*/true);
   for (int64_t part = kFewestOf; part >= 1; part /= 2)
     if (int64_t lanes = blocks * threads / part;
         countElements(needed, lanes, pack) <= most)
@@ -619,7 +620,8 @@ int64_t mlafix::getMostInBlock(MLIRContext *context,
                                const RowShape &shape, int64_t needed,
                                int64_t pack) {
   return chooseCluster(context, machine, shape, needed, pack)
-             ? machine.threadsPerBlock * getMostShared(machine, shape)
+             ? machine.threadsPerBlock *
+                   getMostElements(machine, shape, /*inCluster=*/false)
              : 0;
 }
 
