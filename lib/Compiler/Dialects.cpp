@@ -7,7 +7,7 @@
 
 #include "lib/Compiler/Dialects.h"
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

@@ -8,7 +8,7 @@
 #include "lib/Conversion/Params.h"
 
 #include "dialect/Guards.h"
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"

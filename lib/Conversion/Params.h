@@ -8,7 +8,7 @@
 #ifndef MLAFIX_CONVERSION_PARAMS_H
 #define MLAFIX_CONVERSION_PARAMS_H
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 
 namespace mlafix {
 

@@ -7,7 +7,7 @@
 
 #include "lib/Plan/ResidentBlocks.h"
 #include "dialect/Guards.h"
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/Language/Iterations.h"
 #include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/Target.h"

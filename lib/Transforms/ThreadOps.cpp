@@ -7,7 +7,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h" // must precede ThreadOps.h
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"

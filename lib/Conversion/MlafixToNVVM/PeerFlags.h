@@ -8,7 +8,7 @@
 #ifndef MLAFIX_CONVERSION_MLAFIXTONVVM_PEERFLAGS_H
 #define MLAFIX_CONVERSION_MLAFIXTONVVM_PEERFLAGS_H
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace mlafix {

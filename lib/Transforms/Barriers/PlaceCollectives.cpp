@@ -7,7 +7,7 @@
 
 #include "dialect/MemoryAccess.h"
 #include "dialect/Mlafix.h"
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "dialect/MlafixThread.h"
 #include "dialect/Plan.h"
-#include "dialect/RowProgram.h"
 #include "lib/Transforms/Grid/RowOrder.h"
 #include "lib/Transforms/Grid/Strategies.h"
 #include "lib/Transforms/Grid/Thread.h"

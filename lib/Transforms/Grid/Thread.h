@@ -9,7 +9,7 @@
 #define MLAFIX_TRANSFORMS_GRID_THREAD_H
 
 #include "dialect/Guards.h"
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlafix {

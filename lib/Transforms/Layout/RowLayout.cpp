@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Layout/RowLayout.h"
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/AccessPredicate.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/MlafixThread.h"
 #include "dialect/Plan.h"
-#include "dialect/RowProgram.h"
 #include "lib/Transforms/Loads/PrefetchCandidates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"

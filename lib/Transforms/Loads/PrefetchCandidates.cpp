@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/Loads/PrefetchCandidates.h"
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/ThreadOps.h"
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/MlafixThread.h"
 #include "dialect/Plan.h"
-#include "dialect/RowProgram.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Merges/LoadChunksAhead.h"
 #include "lib/Transforms/Passes.h"

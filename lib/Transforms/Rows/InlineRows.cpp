@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/Passes.h"
 
 #include "llvm/Support/DebugLog.h"

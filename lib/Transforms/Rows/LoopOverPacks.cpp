@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/MlafixThread.h"
 #include "dialect/Plan.h"
-#include "dialect/RowProgram.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"

@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/Rows/RowReduce.h"
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/Rows/RowAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"

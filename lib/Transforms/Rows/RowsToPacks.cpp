@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Layout/LongRows.h"

@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_STATES_MERGESTATES_H
 #define MLAFIX_TRANSFORMS_STATES_MERGESTATES_H
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace mlir {

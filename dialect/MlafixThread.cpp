@@ -1,11 +1,11 @@
-//===- RowProgram.cpp - the dialect of one thread's program ---------------===//
+//===- MlafixThread.cpp - the dialect of one thread's program -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowProgram.h"
+#include "dialect/MlafixThread.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -20,19 +20,19 @@ using namespace mlafix;
 #include "dialect/MlafixThreadDialect.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
-#include "dialect/RowProgramAttrs.cpp.inc"
+#include "dialect/MlafixThreadAttrs.cpp.inc"
 
 #define GET_OP_CLASSES
-#include "dialect/RowProgramOps.cpp.inc"
+#include "dialect/MlafixThreadOps.cpp.inc"
 
 void MlafixThreadDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
-#include "dialect/RowProgramAttrs.cpp.inc"
+#include "dialect/MlafixThreadAttrs.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST
-#include "dialect/RowProgramOps.cpp.inc"
+#include "dialect/MlafixThreadOps.cpp.inc"
       >();
 }
 

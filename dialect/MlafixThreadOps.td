@@ -1,12 +1,12 @@
-//===- RowProgramOps.td - the dialect of one thread's program -*- C++ -*-===//
+//===- MlafixThreadOps.td - the dialect of one thread's program -*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_ROW_PROGRAM_OPS
-#define MLAFIX_ROW_PROGRAM_OPS
+#ifndef MLAFIX_THREAD_OPS
+#define MLAFIX_THREAD_OPS
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -237,4 +237,4 @@ def MlafixThread_PredicatedLoadOp : MlafixThread_Op<"predicated_load", [MemoryEf
   let hasVerifier = 1;
 }
 
-#endif // MLAFIX_ROW_PROGRAM_OPS
+#endif // MLAFIX_THREAD_OPS
